@@ -1,0 +1,105 @@
+// Nodes: their numbers, their links, and an end that does not recurse.
+#include "autograd/node.h"
+
+#include <atomic>
+#include <cmath>
+
+#include "autograd/ops/elementwise.h"
+#include "autograd/record.h"
+#include "tensor/kernels.h"
+#include "tensor/view.h"
+
+namespace weft {
+namespace {
+
+std::atomic<uint64_t> next_sequence{1};
+thread_local bool recording = true;
+thread_local bool anomaly = false;
+
+}  // namespace
+
+bool grad_enabled() { return recording; }
+NoGrad::NoGrad(bool off) : before_(recording) { recording = recording && !off; }
+NoGrad::~NoGrad() { recording = before_; }
+EnableGrad::EnableGrad() : before_(recording) { recording = true; }
+EnableGrad::~EnableGrad() { recording = before_; }
+AnomalyMode::AnomalyMode() : before_(anomaly) { anomaly = true; }
+AnomalyMode::~AnomalyMode() { anomaly = before_; }
+bool AnomalyMode::enabled() { return anomaly; }
+
+Node::Node(const char* name)
+    : name_(name), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)), scope_(Scope::current()) {}
+
+void Node::dispose() {
+  // Deleting a node lets go of its inputs' nodes, which come here in turn: they wait in a list, so that a graph of a
+  // million nodes needs no deep stack.
+  thread_local std::vector<Node*>* waiting = nullptr;
+  if (waiting) {
+    waiting->push_back(this);
+    return;
+  }
+  std::vector<Node*> list{this};
+  waiting = &list;
+  while (!list.empty()) {
+    Node* node = list.back();
+    list.pop_back();
+    delete node;
+  }
+  waiting = nullptr;
+}
+
+LeafNode::LeafNode(const Tensor& leaf_tensor) : Node("leaf") {
+  leaf = true;
+  outputs.push_back({leaf_tensor.sizes(), leaf_tensor.dtype(), leaf_tensor.device(), {}});
+}
+
+Grads LeafNode::apply(FewOf<Output, 1>& gathered) {
+  Tensor incoming = std::move(gathered[0].grad);
+  if (grad.defined()) {
+    kernels::add(grad, incoming, grad);
+    grad.storage()->bump_version();
+  } else {
+    grad = incoming.unique() && raw::is_dense(incoming) ? raw::detach(incoming) : raw::clone(incoming);
+  }
+  for (auto& hook : ready_hooks) hook(grad);
+  return {};
+}
+
+SavedTensor::SavedTensor(const Tensor& x) {
+  if (!grad_enabled()) return;
+  value_ = raw::detach(x);
+  version_ = x.storage()->version();
+}
+
+namespace detail {
+
+void link_input(Node& node, const Tensor& x) {
+  if (!x.defined()) return node.inputs.push_back({});
+  const Tensor::Impl& impl = x.impl();
+  node.inputs.push_back({Ref<Node>(static_cast<Node*>(impl.grad_node.get())), impl.grad_output});
+}
+
+void link_output(Node& node, const Tensor& y) {
+  Tensor::Impl& impl = y.impl();
+  impl.grad_output = static_cast<uint32_t>(node.outputs.size());
+  node.outputs.push_back({impl.sizes, impl.dtype, impl.storage->device(), {}});
+  impl.grad_node = Ref<RefCounted>(&node);
+}
+
+void check_finite(const char* what, const char* op, const Tensor& x) {
+  if (!x.defined() || !is_floating(x.dtype())) return;
+  for (double v : x.to_vector<double>()) WEFT_CHECK(std::isfinite(v), op, "anomaly: {} of shape {} contains {}", what, str(x.sizes()), v);
+}
+
+void check_in_place(const char* op, const Tensor& y) {
+  WEFT_CHECK(!raw::overlaps_itself(y), op,
+             "cannot write in place into {} with strides {}: several elements share one place in memory", str(y.sizes()),
+             str(y.strides()));
+  if (!grad_enabled()) return;
+  const Node* node = node_of(y);
+  WEFT_CHECK(!(node && node->leaf), op, "a leaf that requires a gradient cannot be changed in place; use NoGrad");
+  WEFT_CHECK(!(node && y.impl().view), op, "a view of a tensor that requires a gradient cannot be changed in place");
+}
+
+}  // namespace detail
+}  // namespace weft

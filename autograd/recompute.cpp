@@ -1,0 +1,49 @@
+// Activation checkpointing: the forward's activations are not kept, its backward runs the forward again.
+#include "autograd/autograd.h"
+#include "autograd/record.h"
+#include "tensor/random.h"
+
+namespace weft {
+namespace {
+
+thread_local bool replay = false;
+
+struct Replaying {
+  Replaying() { replay = true; }
+  ~Replaying() { replay = before; }
+  bool before = replay;
+};
+
+}  // namespace
+
+bool replaying() { return replay; }
+
+Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
+  if (!grad_enabled()) return f(x);
+  const Philox draws = default_generator().state();
+  Tensor y;
+  {
+    const NoGrad no_grad;
+    y = f(x.detach());
+  }
+  // Recorded even where x requires no gradient, since the parameters inside f may.
+  Tensor token = empty({0});
+  token.requires_grad_();
+  return record("recompute", {x, token}, y, [f, x = SavedTensor(x), wanted = needs_grad(x), draws](const Tensor& dy) -> Grads {
+    Tensor input = x().detach();
+    if (wanted) input.requires_grad_();
+    Tensor again;
+    {
+      const EnableGrad grad;
+      const Replaying replaying;
+      const Philox now = default_generator().state();
+      default_generator().set_state(draws);
+      again = f(input);
+      default_generator().set_state(now);
+    }
+    if (again.requires_grad()) backward({again}, {dy});
+    return {input.grad(), Tensor()};
+  });
+}
+
+}  // namespace weft

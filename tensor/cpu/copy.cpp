@@ -1,0 +1,97 @@
+// Copies between dtypes and layouts, and constant fills.
+#include <cstring>
+
+#include "tensor/cpu/loop.h"
+#include "tensor/kernels.h"
+
+namespace weft::cpu_kernels {
+namespace {
+
+/// Same layout and dtype: bytes.
+void copy_bytes(const Tensor& x, Tensor& out) {
+  const auto* from = static_cast<const char*>(x.raw_data());
+  auto* to = static_cast<char*>(out.raw_data());
+  parallel_for(x.bytes(), kGrain * 8,
+               [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+}
+
+/// [rows, columns] with x column-major and out row-major, in tiles that fit the cache.
+template <class T> void copy_transposed(const T* x, T* out, int64_t rows, int64_t columns, int64_t x_step, int64_t out_step) {
+  constexpr int64_t kTile = 16;
+  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
+    const int64_t r1 = std::min(rows, r0 + kTile);
+    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
+      const int64_t c1 = std::min(columns, c0 + kTile);
+      for (int64_t r = r0; r < r1; ++r)
+        for (int64_t c = c0; c < c1; ++c) out[r * out_step + c] = x[c * x_step + r];
+    }
+  }
+}
+
+/// A batch of transposes (channels-last to row-major and back): out [batch, rows, columns] dense, x with unit stride
+/// along the rows. True where it applied.
+template <class T> bool copy_as_transposes(const Loop<2>& loop, const T* x, T* out) {
+  if (loop.ndim < 2 || loop.ndim > 3 || loop.strides[0][0] != 1 || loop.strides[1][1] != 1) return false;
+  const int64_t columns = loop.sizes[0], rows = loop.sizes[1], batch = loop.ndim == 3 ? loop.sizes[2] : 1;
+  if (rows < 8 || columns < 8) return false;
+  parallel_for(batch, std::max<int64_t>(1, kGrain / (rows * columns)), [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b)
+      copy_transposed(x + b * loop.strides[1][2], out + b * loop.strides[0][2], rows, columns, loop.strides[1][0],
+                      loop.strides[0][1]);
+  });
+  return true;
+}
+
+bool same_dense_layout(const Tensor& x, const Tensor& out) {
+  if (x.is_contiguous() && out.is_contiguous()) return true;
+  if (!(x.strides() == out.strides())) return false;
+  return x.is_channels_last() && out.is_channels_last();
+}
+
+}  // namespace
+
+void copy(const Tensor& x, Tensor& out) {
+  WEFT_ASSERT(x.sizes() == out.sizes());
+  if (x.dtype() == out.dtype()) {
+    if (same_dense_layout(x, out)) return copy_bytes(x, out);
+    dispatch(x.dtype(), [&]<class T>() {
+      if (!copy_as_transposes(Loop<2>({&out, &x}), x.data<T>(), out.data<T>()))
+        map<T, T>([](auto v) { return v; }, out, x);
+    });
+    return;
+  }
+  dispatch(out.dtype(), [&]<class To>() {
+    dispatch(x.dtype(), [&]<class From>() {
+      map<To, From>(
+          [](auto v) {
+            if constexpr (std::is_same_v<To, bool>) return v != decltype(v)(0);
+            else return static_cast<compute_t<To>>(v);
+          },
+          out, x);
+    });
+  });
+}
+
+void fill(Tensor& out, Scalar value) {
+  dispatch(out.dtype(), [&]<class T>() {
+    const T v = value.to<T>();
+    Loop<1>({&out}).run([y = out.data<T>(), v](int64_t n, const auto& at, const auto& step) {
+      if (step[0] == 1) std::fill_n(y + at[0], n, v);
+      else
+        for (int64_t i = 0; i < n; ++i) y[at[0] + i * step[0]] = v;
+    });
+  });
+}
+
+void arange(Tensor& out, Scalar start, Scalar step) {
+  WEFT_ASSERT(out.is_contiguous());
+  dispatch(out.dtype(), [&]<class T>() {
+    T* y = out.data<T>();
+    for (int64_t i = 0; i < out.numel(); ++i) {
+      if constexpr (std::is_integral_v<T>) y[i] = static_cast<T>(start.to<int64_t>() + i * step.to<int64_t>());
+      else y[i] = static_cast<T>(static_cast<compute_t<T>>(start.d + static_cast<double>(i) * step.d));
+    }
+  });
+}
+
+}  // namespace weft::cpu_kernels

@@ -1,0 +1,133 @@
+// What each elementwise kernel computes for one element, as one functor each, shared by all devices. The 16-bit types
+// arrive here as float.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#ifdef __CUDACC__
+#define WEFT_HD __host__ __device__ __forceinline__
+#else
+#define WEFT_HD inline __attribute__((always_inline))
+#endif
+
+namespace weft::functors {
+
+inline constexpr double kSqrtHalf = 0.70710678118654752440;
+inline constexpr double kInvSqrt2Pi = 0.39894228040143267794;
+inline constexpr double kSqrt2OverPi = 0.79788456080286535588;
+
+}  // namespace weft::functors
+
+#if !defined(__CUDACC__)
+#include "tensor/cpu/math.h"
+#endif
+
+namespace weft::functors {
+
+struct neg { template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>(-x); } };
+struct abs { template <class T> WEFT_HD T operator()(T x) const { return x < T(0) ? static_cast<T>(-x) : x == T(0) ? T(0) : x; } };
+struct square { template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>(x * x); } };
+struct exp { template <class T> WEFT_HD T operator()(T x) const { return math::exp(x); } };
+struct log { template <class T> WEFT_HD T operator()(T x) const { return math::log(x); } };
+struct sqrt { template <class T> WEFT_HD T operator()(T x) const { return std::sqrt(x); } };
+struct rsqrt { template <class T> WEFT_HD T operator()(T x) const { return T(1) / std::sqrt(x); } };
+struct sin { template <class T> WEFT_HD T operator()(T x) const { return std::sin(x); } };
+struct cos { template <class T> WEFT_HD T operator()(T x) const { return std::cos(x); } };
+struct erf { template <class T> WEFT_HD T operator()(T x) const { return math::erf(x); } };
+struct sigmoid { template <class T> WEFT_HD T operator()(T x) const { return math::sigmoid(x); } };
+struct tanh { template <class T> WEFT_HD T operator()(T x) const { return math::tanh(x); } };
+/// NaN stays NaN.
+struct relu { template <class T> WEFT_HD T operator()(T x) const { return x < T(0) ? T(0) : x; } };
+/// x · Φ(x) with the normal distribution function (Hendrycks and Gimpel 2016).
+struct gelu {
+  template <class T> WEFT_HD T operator()(T x) const { return T(0.5) * x * (T(1) + math::erf(x * T(kSqrtHalf))); }
+};
+/// The same paper's approximation by tanh.
+struct gelu_tanh {
+  template <class T> WEFT_HD T operator()(T x) const {
+    return T(0.5) * x * (T(1) + math::tanh(T(kSqrt2OverPi) * (x + T(0.044715) * x * x * x)));
+  }
+};
+struct silu { template <class T> WEFT_HD T operator()(T x) const { return x * math::sigmoid(x); } };
+/// log(1 + e^x) without overflow.
+struct softplus {
+  template <class T> WEFT_HD T operator()(T x) const {
+    return (x > T(0) ? x : T(0)) + math::log1p_unit(math::exp(x > T(0) ? -x : x));
+  }
+};
+struct sign { template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>((x > T(0)) - (x < T(0))); } };
+
+struct affine {
+  double scale, shift;
+  template <class T> WEFT_HD T operator()(T x) const { return x * static_cast<T>(scale) + static_cast<T>(shift); }
+};
+struct pow_scalar {
+  double exponent;
+  template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>(std::pow(x, static_cast<T>(exponent))); }
+};
+/// NaN stays NaN.
+struct clamp {
+  double low, high;
+  template <class T> WEFT_HD T operator()(T x) const {
+    return x < static_cast<T>(low) ? static_cast<T>(low) : x > static_cast<T>(high) ? static_cast<T>(high) : x;
+  }
+};
+struct leaky_relu {
+  double slope;
+  template <class T> WEFT_HD T operator()(T x) const { return x < T(0) ? x * static_cast<T>(slope) : x; }
+};
+
+struct add { template <class T> WEFT_HD T operator()(T a, T b) const { return static_cast<T>(a + b); } };
+struct sub { template <class T> WEFT_HD T operator()(T a, T b) const { return static_cast<T>(a - b); } };
+struct mul { template <class T> WEFT_HD T operator()(T a, T b) const { return static_cast<T>(a * b); } };
+/// Integers truncate toward zero; the op refuses a zero divisor there.
+struct div { template <class T> WEFT_HD T operator()(T a, T b) const { return static_cast<T>(a / b); } };
+struct pow { template <class T> WEFT_HD T operator()(T a, T b) const { return static_cast<T>(std::pow(a, b)); } };
+/// NaN in either operand gives NaN.
+struct maximum { template <class T> WEFT_HD T operator()(T a, T b) const { return a > b || a != a ? a : b; } };
+struct minimum { template <class T> WEFT_HD T operator()(T a, T b) const { return a < b || a != a ? a : b; } };
+
+struct relu_grad { template <class T> WEFT_HD T operator()(T dy, T y) const { return y > T(0) ? dy : T(0); } };
+struct sigmoid_grad { template <class T> WEFT_HD T operator()(T dy, T y) const { return dy * y * (T(1) - y); } };
+struct tanh_grad { template <class T> WEFT_HD T operator()(T dy, T y) const { return dy * (T(1) - y * y); } };
+struct gelu_grad {
+  template <class T> WEFT_HD T operator()(T dy, T x) const {
+    const T distribution = T(0.5) * (T(1) + math::erf(x * T(kSqrtHalf)));
+    const T density = T(kInvSqrt2Pi) * math::exp(T(-0.5) * x * x);
+    return dy * (distribution + x * density);
+  }
+};
+struct gelu_tanh_grad {
+  template <class T> WEFT_HD T operator()(T dy, T x) const {
+    const T t = math::tanh(T(kSqrt2OverPi) * (x + T(0.044715) * x * x * x));
+    const T inner = T(kSqrt2OverPi) * (T(1) + T(3 * 0.044715) * x * x);
+    return dy * T(0.5) * (T(1) + t + x * (T(1) - t * t) * inner);
+  }
+};
+struct silu_grad {
+  template <class T> WEFT_HD T operator()(T dy, T x) const {
+    const T s = math::sigmoid(x);
+    return dy * s * (T(1) + x * (T(1) - s));
+  }
+};
+struct leaky_relu_grad {
+  double slope;
+  template <class T> WEFT_HD T operator()(T dy, T x) const { return x < T(0) ? dy * static_cast<T>(slope) : dy; }
+};
+struct clamp_grad {
+  double low, high;
+  template <class T> WEFT_HD T operator()(T dy, T x) const {
+    return x < static_cast<T>(low) || x > static_cast<T>(high) ? T(0) : dy;
+  }
+};
+
+struct eq { template <class T> WEFT_HD bool operator()(T a, T b) const { return a == b; } };
+struct ne { template <class T> WEFT_HD bool operator()(T a, T b) const { return a != b; } };
+struct lt { template <class T> WEFT_HD bool operator()(T a, T b) const { return a < b; } };
+struct le { template <class T> WEFT_HD bool operator()(T a, T b) const { return a <= b; } };
+struct gt { template <class T> WEFT_HD bool operator()(T a, T b) const { return a > b; } };
+struct ge { template <class T> WEFT_HD bool operator()(T a, T b) const { return a >= b; } };
+
+}  // namespace weft::functors

@@ -1,0 +1,73 @@
+// Memory of tensors: one caching allocator a device, with statistics that name the owner, and a checking mode for tests.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor/device.h"
+#include "tensor/ref.h"
+
+namespace weft {
+
+/// A block of device memory, shared by all the views on it. `version` counts in-place writes.
+class Storage : public RefCounted {
+ public:
+  /// Allocates `bytes` (64-byte aligned, not initialised) and books them on the current module path.
+  Storage(int64_t bytes, Device device);
+  ~Storage() override;
+
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
+  uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  void* data_ = nullptr;
+  int64_t bytes_;
+  Device device_;
+  std::atomic<uint32_t> version_{0};
+  uint32_t owner_;
+  bool guarded_ = false;
+};
+
+namespace memory {
+
+struct Statistics {
+  int64_t live = 0;         ///< bytes of tensors alive
+  int64_t peak = 0;         ///< highest `live` since the start or `reset_peak`
+  int64_t cached = 0;       ///< bytes held for reuse
+  int64_t allocations = 0;  ///< number of requests
+  int64_t system = 0;       ///< requests that had to go to the system
+};
+
+struct Owner {
+  std::string path;  ///< module path; empty for memory taken outside of modules
+  int64_t bytes;
+};
+
+Statistics statistics(Device device = {});
+void reset_peak(Device device = {});
+/// Live bytes by the module that took them, largest first.
+std::vector<Owner> owners(Device device = {});
+/// Gives all cached blocks back to the system.
+void release_cache(Device device = {});
+/// Limits live bytes, for tests and shared machines; 0 lifts the limit. Passing it throws as a full machine does.
+void set_limit(int64_t bytes, Device device = {});
+
+/// While one of these lives, new blocks start as NaN bytes between two guard zones; freeing a block whose zone was
+/// written counts in `damaged`. Test harnesses use it to find reads of unwritten memory and writes out of bounds.
+class Checking {
+ public:
+  Checking();
+  ~Checking();
+  Checking(const Checking&) = delete;
+  Checking& operator=(const Checking&) = delete;
+  /// Blocks found damaged since the start of the process.
+  static int64_t damaged();
+};
+
+}  // namespace memory
+}  // namespace weft
