@@ -44,8 +44,9 @@ template <size_t N> struct Loop {
     int64_t used = 0;
     for (int64_t d = out.dim() - 1; d >= 0; --d)
       if (out.sizes()[d] != 1) order[static_cast<size_t>(used++)] = d;
-    std::stable_sort(order.data(), order.data() + used,
-                     [&](int64_t a, int64_t b) { return out.strides()[a] < out.strides()[b]; });
+    for (int64_t i = 1; i < used; ++i)  // insertion sort by stride: short, stable
+      for (int64_t k = i; k > 0 && out.strides()[order[static_cast<size_t>(k)]] < out.strides()[order[static_cast<size_t>(k - 1)]]; --k)
+        std::swap(order[static_cast<size_t>(k)], order[static_cast<size_t>(k - 1)]);
     ndim = 0;
     for (int64_t k = 0; k < used; ++k) {
       const int64_t d = order[static_cast<size_t>(k)];
