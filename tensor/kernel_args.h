@@ -9,4 +9,12 @@ namespace weft {
 /// What a matrix product or convolution applies to its result.
 enum class Activation : uint8_t { none, relu };
 
+/// Two sizes, of height and width; one number stands for both.
+struct Pair {
+  int64_t h = 1, w = 1;
+  constexpr Pair(int64_t both) : h(both), w(both) {}
+  constexpr Pair(int64_t h, int64_t w) : h(h), w(w) {}
+  bool operator==(const Pair&) const = default;
+};
+
 }  // namespace weft
