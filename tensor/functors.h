@@ -114,12 +114,12 @@ struct silu_grad {
 };
 struct leaky_relu_grad {
   double slope;
-  template <class T> WEFT_HD T operator()(T dy, T x) const { return x < T(0) ? dy * static_cast<T>(slope) : dy; }
+  template <class T> WEFT_HD T operator()(T dy, T x) const { return x <= T(0) ? dy * static_cast<T>(slope) : dy; }
 };
 struct clamp_grad {
   double low, high;
   template <class T> WEFT_HD T operator()(T dy, T x) const {
-    return x < static_cast<T>(low) || x > static_cast<T>(high) ? T(0) : dy;
+    return x <= static_cast<T>(low) || x >= static_cast<T>(high) ? T(0) : dy;
   }
 };
 

@@ -47,6 +47,7 @@ Tensor sigmoid(const Tensor& x);
 Tensor tanh(const Tensor& x);
 /// max(x, 0). Works in x's own memory where x is a temporary that nothing else can see.
 Tensor relu(Tensor x);
+/// At 0 the gradient is `slope`, as relu's is 0.
 Tensor leaky_relu(const Tensor& x, double slope = 0.01);
 /// Exact, by the error function.
 Tensor gelu(const Tensor& x);
@@ -55,6 +56,7 @@ Tensor gelu_tanh(const Tensor& x);
 Tensor silu(const Tensor& x);
 /// log(1 + e^x).
 Tensor softplus(const Tensor& x);
+/// At the bounds themselves the gradient is 0.
 Tensor clamp(const Tensor& x, double low, double high);
 /// -1, 0 or 1; no gradient.
 Tensor sign(const Tensor& x);
