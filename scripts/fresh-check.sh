@@ -27,6 +27,7 @@ eval "$(apt-config shell proxy Acquire::http::Proxy)"
 if [[ -n ${proxy:-} ]]; then export http_proxy=$proxy; fi
 
 fresh=$(mktemp -d)
+chmod 755 "$fresh"  # apt works as a user of its own
 # shellcheck disable=SC2317  # the trap calls it
 cleanup() {
   for folder in data dev proc; do umount -R "$fresh/$folder" 2>/dev/null || true; done
