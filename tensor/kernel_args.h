@@ -17,4 +17,10 @@ struct Pair {
   bool operator==(const Pair&) const = default;
 };
 
+/// How a convolution's window moves.
+struct ConvParameters {
+  Pair stride = 1, padding = 0, dilation = 1;
+  int64_t groups = 1;
+};
+
 }  // namespace weft

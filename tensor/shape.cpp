@@ -67,6 +67,15 @@ Shape channels_last_strides(const Shape& sizes) {
   return {h * w * c, 1, w * c, c};
 }
 
+Shape by_rising_stride(const Shape& strides) {
+  Shape order;
+  for (int64_t d = strides.size() - 1; d >= 0; --d) {
+    order.push_back(d);
+    for (int64_t k = order.size() - 1; k > 0 && strides[order[k]] < strides[order[k - 1]]; --k) std::swap(order[k], order[k - 1]);
+  }
+  return order;
+}
+
 Shape broadcast(const char* op, const Shape& a, const Shape& b) {
   if (a == b) return a;
   const int64_t n = std::max(a.size(), b.size());

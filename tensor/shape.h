@@ -47,6 +47,8 @@ std::string str(const Shape& shape);
 Shape contiguous_strides(const Shape& sizes);
 /// Strides of a 4-d tensor [N, C, H, W] whose channels are innermost in memory.
 Shape channels_last_strides(const Shape& sizes);
+/// The dimensions from the smallest stride to the largest, later ones first among equals.
+Shape by_rising_stride(const Shape& strides);
 /// The common shape of two operands, numpy's rule; throws naming `op` where there is none.
 Shape broadcast(const char* op, const Shape& a, const Shape& b);
 /// A dimension counted from the end where negative; throws naming `op` where it is out of range.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "tensor/kernels.h"
 
@@ -174,14 +173,8 @@ bool overlaps_itself(const Tensor& x) {
   if (x.numel() <= 1) return false;
   // Sorted by stride, each dimension must step over all that lies within the smaller ones. Rejects a few exotic views
   // that do not overlap; none that the library makes.
-  std::array<int64_t, kMaxDims> order{};
-  const auto n = static_cast<size_t>(x.dim());
-  std::iota(order.begin(), order.begin() + x.dim(), 0);
-  std::sort(order.data(), order.data() + n,
-            [&](int64_t a, int64_t b) { return x.strides()[a] < x.strides()[b]; });
   int64_t extent = 1;
-  for (size_t i = 0; i < n; ++i) {
-    const int64_t d = order[i];
+  for (int64_t d : by_rising_stride(x.strides())) {
     if (x.sizes()[d] == 1) continue;
     if (x.strides()[d] < extent) return true;
     extent += (x.sizes()[d] - 1) * x.strides()[d];

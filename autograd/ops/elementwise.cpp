@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "autograd/ops/activation.h"
 #include "autograd/record.h"
 #include "tensor/kernels.h"
 #include "tensor/view.h"
@@ -248,11 +249,15 @@ Tensor tanh(const Tensor& x) {
 }
 
 Tensor relu(Tensor x) {
-  Tensor y = x.unique() ? raw::detach(x) : empty_like(x);
+  Tensor y = x.unique() && raw::is_dense(x) ? raw::detach(x) : empty_like(x);
   kernels::relu(x, y);
-  return record("relu", {x}, y, [y = SavedTensor(y)](const Tensor& dy) -> Grads {
-    return {grad_of(kernels::relu_grad, dy, y())};
-  });
+  return record("relu", {x}, y, [y = SavedTensor(y)](const Tensor& dy) -> Grads { return {relu_gradient(dy, y())}; });
+}
+
+Tensor relu_gradient(const Tensor& dy, const Tensor& y) {
+  Tensor dx = dy.unique() && dy.strides() == y.strides() ? dy : empty_like(y);
+  kernels::relu_grad(dy, y, dx);
+  return dx;
 }
 
 Tensor leaky_relu(const Tensor& x, double slope) {

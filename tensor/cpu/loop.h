@@ -40,16 +40,9 @@ template <size_t N> struct Loop {
  private:
   void sort_and_merge() {
     const Tensor& out = *operands[0];
-    std::array<int64_t, kMaxDims> order{};
-    int64_t used = 0;
-    for (int64_t d = out.dim() - 1; d >= 0; --d)
-      if (out.sizes()[d] != 1) order[static_cast<size_t>(used++)] = d;
-    for (int64_t i = 1; i < used; ++i)  // insertion sort by stride: short, stable
-      for (int64_t k = i; k > 0 && out.strides()[order[static_cast<size_t>(k)]] < out.strides()[order[static_cast<size_t>(k - 1)]]; --k)
-        std::swap(order[static_cast<size_t>(k)], order[static_cast<size_t>(k - 1)]);
     ndim = 0;
-    for (int64_t k = 0; k < used; ++k) {
-      const int64_t d = order[static_cast<size_t>(k)];
+    for (int64_t d : by_rising_stride(out.strides())) {
+      if (out.sizes()[d] == 1) continue;
       bool merges = ndim > 0;
       for (size_t i = 0; i < N && merges; ++i)
         merges = operands[i]->strides()[d] == strides[i][static_cast<size_t>(ndim - 1)] * sizes[static_cast<size_t>(ndim - 1)];

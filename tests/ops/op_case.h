@@ -69,7 +69,9 @@ std::vector<Tensor> make_inputs(const std::vector<In>& inputs, DType dtype, Devi
 Ref to_ref(const Tensor& x);
 
 // One function a stem; cases.cpp joins them.
+OpCases conv_cases();
 OpCases elementwise_cases();
+OpCases matmul_cases();
 
 OpCases all_cases();
 /// Where op tests run: the CPU, and other devices this build has.

@@ -1,0 +1,106 @@
+// Matrix products: oneDNN for f32 and bf16, a blocked loop for f64; f16 goes through f32.
+#include "tensor/cpu/onednn.h"
+#include "tensor/kernels.h"
+#include "tensor/threads.h"
+#include "tensor/view.h"
+
+namespace weft::cpu_kernels {
+namespace {
+
+/// Strides that oneDNN takes: one of the two matrix strides is 1 and the other passes the row. Copies where it must.
+Tensor as_matrices(const Tensor& x) {
+  const int64_t d = x.dim();
+  const int64_t rows = x.sizes()[d - 2], columns = x.sizes()[d - 1];
+  Shape strides = x.strides();
+  if (columns == 1 || strides[d - 1] == 1) {
+    strides[d - 1] = 1;
+    if (rows == 1) strides[d - 2] = columns;
+    if (strides[d - 2] >= columns) return raw::view(x, x.sizes(), strides, x.offset());
+  } else if (rows == 1 || strides[d - 2] == 1) {
+    strides[d - 2] = 1;
+    if (strides[d - 1] >= rows) return raw::view(x, x.sizes(), strides, x.offset());
+  }
+  return raw::clone(raw::contiguous(x));
+}
+
+/// A batch that was expanded is one matrix to oneDNN.
+Tensor without_expanded_batch(const Tensor& x) {
+  return x.dim() == 3 && x.sizes()[0] > 1 && x.strides()[0] == 0 ? raw::narrow(x, 0, 0, 1) : x;
+}
+
+void matmul_onednn(const Tensor& a_any, const Tensor& b_any, const Tensor& bias, Activation activation, Tensor& out) {
+  const Tensor a = as_matrices(without_expanded_batch(a_any)), b = as_matrices(without_expanded_batch(b_any));
+  Shape bias_sizes = Shape::filled(out.dim(), 1);
+  bias_sizes[out.dim() - 1] = out.sizes().back();
+  const auto bias_desc = bias.defined() ? onednn::describe(bias_sizes, contiguous_strides(bias_sizes), bias.dtype())
+                                        : dnnl::memory::desc();
+  const auto a_desc = onednn::describe(a), b_desc = onednn::describe(b), out_desc = onednn::describe(out);
+  onednn::Key key;
+  key.add('m').add(static_cast<int64_t>(out.dtype())).add(static_cast<int64_t>(activation)).add(bias.defined());
+  key.add(a.sizes()).add(a.strides()).add(b.sizes()).add(b.strides()).add(out.strides());
+  const onednn::Prepared& p = onednn::prepared(key, [&] {
+    const dnnl::primitive_attr attr = onednn::attributes(activation);
+#if DNNL_VERSION_MAJOR < 3
+    const dnnl::matmul::primitive_desc pd(
+        bias.defined() ? dnnl::matmul::desc(a_desc, b_desc, bias_desc, out_desc) : dnnl::matmul::desc(a_desc, b_desc, out_desc), attr,
+        onednn::engine());
+#else
+    const dnnl::matmul::primitive_desc pd = bias.defined()
+        ? dnnl::matmul::primitive_desc(onednn::engine(), a_desc, b_desc, bias_desc, out_desc, attr)
+        : dnnl::matmul::primitive_desc(onednn::engine(), a_desc, b_desc, out_desc, attr);
+#endif
+    return onednn::Prepared{dnnl::matmul(pd), a_desc, b_desc, bias_desc, out_desc, pd.scratchpad_desc()};
+  });
+  onednn::run(p, {{DNNL_ARG_SRC, a.raw_data(), a_desc, &p.source},
+                  {DNNL_ARG_WEIGHTS, b.raw_data(), b_desc, &p.weights},
+                  {DNNL_ARG_BIAS, bias.defined() ? bias.raw_data() : nullptr, bias_desc, &p.bias},
+                  {DNNL_ARG_DST, out.raw_data(), out_desc, &p.destination, true}});
+}
+
+/// f64 is for gradient checks and references: correct, threaded, no more.
+void matmul_f64(const Tensor& a_any, const Tensor& b_any, const Tensor& bias, Activation activation, Tensor& out) {
+  const Tensor a = raw::contiguous(a_any), b = raw::contiguous(b_any);
+  const int64_t batch = out.dim() == 3 ? out.sizes()[0] : 1;
+  const int64_t rows = a.size(-2), inner = a.size(-1), columns = b.size(-1);
+  const double *pa = a.data<double>(), *pb = b.data<double>(), *pc = bias.defined() ? bias.data<double>() : nullptr;
+  double* po = out.data<double>();
+  parallel_for(batch * rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, inner * columns)), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      double* const o = po + r * columns;
+      const double* const m = pb + r / rows * inner * columns;
+      for (int64_t j = 0; j < columns; ++j) o[j] = pc ? pc[j] : 0;
+      for (int64_t k = 0; k < inner; ++k) {
+        const double v = pa[r * inner + k];
+        for (int64_t j = 0; j < columns; ++j) o[j] += v * m[k * columns + j];
+      }
+      if (activation == Activation::relu)
+        for (int64_t j = 0; j < columns; ++j) o[j] = o[j] < 0 ? 0 : o[j];
+    }
+  });
+}
+
+}  // namespace
+
+void matmul(const Tensor& a, const Tensor& b, const Tensor& bias, Activation activation, Tensor& out) {
+  WEFT_ASSERT(out.is_contiguous() && (!bias.defined() || bias.is_contiguous()));
+  if (out.numel() == 0) return;
+  if (a.size(-1) == 0) {  // an empty sum
+    if (bias.defined()) copy(raw::expand(bias, out.sizes()), out);
+    else fill(out, 0);
+    if (activation == Activation::relu) relu(out, out);
+    return;
+  }
+  switch (out.dtype()) {
+    case DType::f32:
+    case DType::bf16: return matmul_onednn(a, b, bias, activation, out);
+    case DType::f64: return matmul_f64(a, b, bias, activation, out);
+    case DType::f16: {
+      Tensor wide = empty(out.sizes(), DType::f32);
+      matmul_onednn(raw::to(a, f32), raw::to(b, f32), bias.defined() ? raw::to(bias, f32) : bias, activation, wide);
+      return copy(wide, out);
+    }
+    default: fail("matmul", fmt::format("wants a floating dtype, got {}", name(out.dtype())));
+  }
+}
+
+}  // namespace weft::cpu_kernels

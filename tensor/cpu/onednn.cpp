@@ -1,0 +1,108 @@
+// The primitive cache and the run with reorders.
+#include "tensor/cpu/onednn.h"
+
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "tensor/threads.h"
+
+namespace weft::onednn {
+namespace {
+
+struct KeyHash {
+  size_t operator()(const Key& key) const { return key.hash(); }
+};
+
+dnnl::memory::dims dims(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+dnnl::stream& stream() {
+  thread_local dnnl::stream own(engine());
+  return own;
+}
+
+}  // namespace
+
+size_t Key::hash() const {
+  uint64_t h = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < count_; ++i) h = (h ^ static_cast<uint64_t>(values_[i])) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+  return h;
+}
+
+const dnnl::engine& engine() {
+  static const dnnl::engine* cpu_engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *cpu_engine;
+}
+
+dnnl::memory::data_type type_of(DType dtype) {
+  switch (dtype) {
+    case DType::bf16: return dnnl::memory::data_type::bf16;
+    case DType::f32: return dnnl::memory::data_type::f32;
+    default: fail("onednn", fmt::format("has no {} here", name(dtype)));
+  }
+}
+
+dnnl::memory::desc describe(const Shape& sizes, const Shape& strides, DType dtype) {
+  return {dims(sizes), type_of(dtype), dims(strides)};
+}
+
+dnnl::memory::desc describe(const Tensor& x) { return describe(x.sizes(), x.strides(), x.dtype()); }
+
+dnnl::memory::desc describe_any(const Shape& sizes, DType dtype) {
+  return {dims(sizes), type_of(dtype), dnnl::memory::format_tag::any};
+}
+
+dnnl::primitive_attr attributes(Activation activation) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (activation == Activation::relu) {
+    dnnl::post_ops ops;
+#if DNNL_VERSION_MAJOR < 3
+    ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0, 0);
+#else
+    ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+#endif
+    attr.set_post_ops(ops);
+  }
+  return attr;
+}
+
+const Prepared& prepared(Key key, const std::function<Prepared()>& make) {
+  static std::mutex* mutex = new std::mutex;
+  static auto* cache = new std::unordered_map<Key, Prepared, KeyHash>;
+  constexpr size_t kMost = 1024;  // shapes that never come back must not pile up
+  key.add(num_threads());
+  std::lock_guard lock(*mutex);
+  auto found = cache->find(key);
+  if (found != cache->end()) return found->second;
+  if (cache->size() >= kMost) cache->clear();
+  return cache->emplace(key, make()).first->second;
+}
+
+void run(const Prepared& p, std::initializer_list<Argument> arguments) {
+  std::unordered_map<int, dnnl::memory> memories;
+  std::vector<Ref<Storage>> temporaries;
+  std::vector<std::pair<dnnl::memory, dnnl::memory>> results;  // from the primitive's layout to ours
+  auto temporary = [&](const dnnl::memory::desc& desc) {
+    temporaries.push_back(make_ref<Storage>(static_cast<int64_t>(desc.get_size()), Device{}));
+    return dnnl::memory(desc, engine(), temporaries.back()->data());
+  };
+  for (const Argument& a : arguments) {
+    if (!a.data) continue;
+    dnnl::memory ours(a.ours, engine(), a.data);
+    if (a.ours == *a.wanted) {
+      memories.emplace(a.id, ours);
+      continue;
+    }
+    dnnl::memory theirs = temporary(*a.wanted);
+    if (a.output) results.emplace_back(theirs, ours);
+    else dnnl::reorder(ours, theirs).execute(stream(), ours, theirs);
+    memories.emplace(a.id, theirs);
+  }
+  if (p.scratchpad.get_size() > 0) memories.emplace(DNNL_ARG_SCRATCHPAD, temporary(p.scratchpad));
+  p.primitive.execute(stream(), memories);
+  for (auto& [theirs, ours] : results) dnnl::reorder(theirs, ours).execute(stream(), theirs, ours);
+  stream().wait();
+}
+
+}  // namespace weft::onednn

@@ -1,0 +1,108 @@
+// Cases of the matrix products.
+#include "autograd/ops/matmul.h"
+
+#include "tests/ops/op_case.h"
+
+namespace weft::testing {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using Refs = std::vector<Ref>;
+
+}  // namespace
+
+OpCases matmul_cases() {
+  return {
+      {.name = "matmul/matrices",
+       .inputs = {{{5, 7}}, {{7, 4}}},
+       .run = [](const Tensors& x) { return matmul(x[0], x[1]); },
+       .reference =
+           [](const Refs& x) {
+             Ref y({5, 4});
+             for (int64_t i = 0; i < 5; ++i)
+               for (int64_t j = 0; j < 4; ++j)
+                 for (int64_t k = 0; k < 7; ++k) y(i, j) += x[0](i, k) * x[1](k, j);
+             return y;
+           },
+       .dtypes = {f32, f64, f16},
+       .bench = {{{1024, 1024}}, {{1024, 1024}}},
+       .flops = 2.0 * 1024 * 1024 * 1024},
+      {.name = "matmul/batch_broadcast",
+       .inputs = {{{2, 1, 3, 4}}, {{5, 4, 2}}},
+       .run = [](const Tensors& x) { return matmul(x[0], x[1]); },
+       .reference =
+           [](const Refs& x) {
+             Ref y({2, 5, 3, 2});
+             for (int64_t a = 0; a < 2; ++a)
+               for (int64_t b = 0; b < 5; ++b)
+                 for (int64_t i = 0; i < 3; ++i)
+                   for (int64_t j = 0; j < 2; ++j)
+                     for (int64_t k = 0; k < 4; ++k) y(a, b, i, j) += x[0](a, 0, i, k) * x[1](b, k, j);
+             return y;
+           }},
+      {.name = "matmul/one_matrix_for_all",
+       .inputs = {{{3, 2, 4}}, {{4, 5}}},
+       .run = [](const Tensors& x) { return matmul(x[0], x[1]); },
+       .reference =
+           [](const Refs& x) {
+             Ref y({3, 2, 5});
+             for (int64_t a = 0; a < 3; ++a)
+               for (int64_t i = 0; i < 2; ++i)
+                 for (int64_t j = 0; j < 5; ++j)
+                   for (int64_t k = 0; k < 4; ++k) y(a, i, j) += x[0](a, i, k) * x[1](k, j);
+             return y;
+           }},
+      {.name = "matmul/transposed",
+       .inputs = {{{3, 6, 4}}, {{3, 5, 6}}},
+       .run = [](const Tensors& x) { return matmul(x[0].t(), x[1].t()); },
+       .reference =
+           [](const Refs& x) {
+             Ref y({3, 4, 5});
+             for (int64_t a = 0; a < 3; ++a)
+               for (int64_t i = 0; i < 4; ++i)
+                 for (int64_t j = 0; j < 5; ++j)
+                   for (int64_t k = 0; k < 6; ++k) y(a, i, j) += x[0](a, k, i) * x[1](a, j, k);
+             return y;
+           }},
+      {.name = "matmul/vectors",
+       .inputs = {{{6}}, {{6}}},
+       .run = [](const Tensors& x) { return matmul(x[0], x[1]); },
+       .reference =
+           [](const Refs& x) {
+             Ref y{Shape{}};
+             for (int64_t k = 0; k < 6; ++k) y[0] += x[0][k] * x[1][k];
+             return y;
+           }},
+      {.name = "linear/bias",
+       .inputs = {{{2, 3, 4}}, {{5, 4}}, {{5}}},
+       .run = [](const Tensors& x) { return linear(x[0], x[1], x[2]); },
+       .reference =
+           [](const Refs& x) {
+             Ref y({2, 3, 5});
+             for (int64_t i = 0; i < 6; ++i)
+               for (int64_t o = 0; o < 5; ++o) {
+                 double& v = y[i * 5 + o] = x[2][o];
+                 for (int64_t k = 0; k < 4; ++k) v += x[0][i * 4 + k] * x[1](o, k);
+               }
+             return y;
+           },
+       .bench = {{{64, 9216}}, {{128, 9216}}, {{128}}},
+       .flops = 2.0 * 64 * 9216 * 128},
+      {.name = "linear/relu",
+       .inputs = {{{6, 4}}, {{5, 4}}, {{5}}},
+       .run = [](const Tensors& x) { return linear(x[0], x[1], x[2], Activation::relu); },
+       .reference =
+           [](const Refs& x) {
+             Ref y({6, 5});
+             for (int64_t i = 0; i < 6; ++i)
+               for (int64_t o = 0; o < 5; ++o) {
+                 double v = x[2][o];
+                 for (int64_t k = 0; k < 4; ++k) v += x[0](i, k) * x[1](o, k);
+                 y(i, o) = v > 0 ? v : 0;
+               }
+             return y;
+           }},
+  };
+}
+
+}  // namespace weft::testing
