@@ -1,6 +1,7 @@
-// Convolutions of images: oneDNN for f32 and bf16, channels-last from input to output; plain loops for f64; f16 goes
-// through f32.
+// Convolutions of images, channels-last from input to output: Winograd's for 3x3 in f32, else oneDNN for f32 and bf16;
+// plain loops for f64; f16 goes through f32.
 #include "tensor/cpu/onednn.h"
+#include "tensor/cpu/winograd.h"
 #include "tensor/kernels.h"
 #include "tensor/threads.h"
 #include "tensor/view.h"
@@ -213,6 +214,8 @@ bool nothing_to_do(const Tensor& out) { return out.numel() == 0; }
 void conv(const Tensor& x, const Tensor& weight, const Tensor& bias, ConvParameters c, Activation activation, Tensor& out) {
   WEFT_ASSERT(out.is_channels_last() && (!bias.defined() || bias.is_contiguous()));
   if (nothing_to_do(out)) return;
+  if (winograd_applies(x.sizes(), weight.sizes(), c, out.dtype()))
+    return winograd_forward(raw::channels_last(x), weight, bias, c.padding, activation, out);
   switch (out.dtype()) {
     case DType::f32:
     case DType::bf16: return forward_onednn(x, weight, bias, c, activation, out);
@@ -230,6 +233,8 @@ void conv_backward_data(const Tensor& dy, const Tensor& weight, ConvParameters c
   WEFT_ASSERT(dx.is_channels_last());
   if (nothing_to_do(dx)) return;
   if (dy.numel() == 0) return fill(dx, 0);
+  if (winograd_applies(dx.sizes(), weight.sizes(), c, dx.dtype()))
+    return winograd_backward_data(raw::channels_last(dy), weight, c.padding, dx);
   switch (dx.dtype()) {
     case DType::f32:
     case DType::bf16: return backward_data_onednn(dy, weight, c, dx);
@@ -251,6 +256,8 @@ void conv_backward_weight(const Tensor& x, const Tensor& dy, ConvParameters c, T
     if (dbias.defined()) fill(dbias, 0);
     return;
   }
+  if (winograd_applies(x.sizes(), dweight.sizes(), c, dweight.dtype()))
+    return winograd_backward_weight(raw::channels_last(x), raw::channels_last(dy), c.padding, dweight, dbias);
   switch (dweight.dtype()) {
     case DType::f32:
     case DType::bf16: return backward_weight_onednn(x, dy, c, dweight, dbias);

@@ -49,8 +49,20 @@ OpCases conv_cases() {
   plain.dtypes = {f32, f64, f16};
   plain.bench = {{{64, 32, 26, 26}}, {{64, 32, 3, 3}}, {{64}}};
   plain.flops = 2.0 * 64 * 64 * 24 * 24 * 32 * 9;
+  // Sizes that Winograd's algorithm takes: odd and even planes, each padding, channels of one and several vectors. The
+  // inputs are kept small, and gradients of f64 (plain loops) and f32 are compared, so differences are left out.
+  auto winograd = [](const char* name, Shape x, Shape weight, Conv2dOptions options, bool bias = true) {
+    OpCase c = conv2d_case(name, x, weight, options, bias);
+    c.differences = false;
+    for (In& in : c.inputs) in.low = -0.5, in.high = 0.5;
+    return c;
+  };
   return {
       plain,
+      winograd("conv2d/winograd", {2, 16, 9, 10}, {32, 16, 3, 3}, {}),
+      winograd("conv2d/winograd_wide", {1, 48, 12, 12}, {80, 48, 3, 3}, {.padding = 1}),
+      winograd("conv2d/winograd_padded", {2, 16, 7, 8}, {16, 16, 3, 3}, {.padding = {2, 1}}),
+      winograd("conv2d/winograd_relu", {3, 16, 6, 7}, {16, 16, 3, 3}, {.padding = 1, .activation = Activation::relu}, false),
       conv2d_case("conv2d/no_bias", {2, 3, 6, 5}, {4, 3, 3, 2}, {}, false),
       conv2d_case("conv2d/one_channel", {2, 1, 7, 7}, {4, 1, 3, 3}, {}),
       conv2d_case("conv2d/relu", {2, 3, 6, 5}, {4, 3, 3, 3}, {.activation = Activation::relu}),

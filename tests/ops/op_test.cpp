@@ -111,6 +111,7 @@ TEST_P(OpTest, RepeatsBitForBit) {
 TEST_P(OpTest, GradientMatchesDifferences) {
   const OpCase& c = GetParam();
   if (!c.gradient) GTEST_SKIP() << "skipped: the op has no gradient";
+  if (!c.differences) GTEST_SKIP() << "skipped: another entry checks the same f64 rule";
   const GradcheckResult result = gradcheck(c.run, make_inputs(c.inputs, DType::f64));
   EXPECT_TRUE(result.ok) << result.message;
 }

@@ -1,0 +1,30 @@
+// The MNIST job behind the command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace weft::mnist {
+
+struct Options {
+  std::string data;
+  int workers = 1;
+  std::string model = "mnist";
+  std::string load;
+  int64_t epochs = 3;
+  int64_t batch = 64;
+  std::string optimizer = "adamw";
+  double lr = 0;
+  uint64_t seed = 1;
+  bool eval_only = false;
+  std::string device = "cpu";
+  int threads = 0;
+  bool keep_denormals = false;
+  std::string save;
+  std::string result;
+};
+
+/// Trains, tests, prints, and writes what was asked for; throws weft::Error for every wrong option or input.
+void run(const Options& options);
+
+}  // namespace weft::mnist

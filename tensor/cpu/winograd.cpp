@@ -1,0 +1,329 @@
+// F(2x2, 3x3): tiles of 4x4 inputs are transformed, multiplied channel by channel at 16 points, and transformed back. A
+// block of tiles stays in the second-level cache from the first transform to the last.
+#include "tensor/cpu/winograd.h"
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "tensor/threads.h"
+#include "tensor/view.h"
+
+namespace weft::cpu_kernels {
+namespace {
+
+#ifdef __AVX512F__
+constexpr int64_t kLanes = 16;
+#else
+constexpr int64_t kLanes = 8;
+#endif
+constexpr int64_t kPoints = 16;  // of a transformed 4x4 tile
+constexpr int64_t kBlock = 48;   // tiles; a multiple of all row counts of the products below
+
+typedef float Vector __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
+
+Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p); }
+void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
+
+/// Where the 2x2 output tiles of an image lie.
+struct Tiles {
+  int64_t height, width;   // of the input plane
+  int64_t out_height, out_width;
+  int64_t rows, columns;   // of tiles
+  Pair padding;
+
+  Tiles(const Shape& in, const Shape& out, Pair padding)
+      : height(in[2]), width(in[3]), out_height(out[2]), out_width(out[3]), rows((out[2] + 1) / 2), columns((out[3] + 1) / 2), padding(padding) {}
+  int64_t per_image() const { return rows * columns; }
+};
+
+struct Tile {
+  int64_t image, row, column;
+};
+
+Tile tile_at(const Tiles& tiles, int64_t index) {
+  const int64_t inside = index % tiles.per_image();
+  return {index / tiles.per_image(), inside / tiles.columns, inside % tiles.columns};
+}
+
+/// Bᵀ d B of one tile and 16 channels, to 16 places `step` apart.
+void transform_input(const Vector (&d)[4][4], float* to, int64_t step) {
+  Vector r[4][4];
+  for (int j = 0; j < 4; ++j) {
+    r[0][j] = d[0][j] - d[2][j];
+    r[1][j] = d[1][j] + d[2][j];
+    r[2][j] = d[2][j] - d[1][j];
+    r[3][j] = d[1][j] - d[3][j];
+  }
+  for (int i = 0; i < 4; ++i, to += 4 * step) {
+    store(to, r[i][0] - r[i][2]);
+    store(to + step, r[i][1] + r[i][2]);
+    store(to + 2 * step, r[i][2] - r[i][1]);
+    store(to + 3 * step, r[i][1] - r[i][3]);
+  }
+}
+
+/// V [points, kBlock, channels] of the tiles [first, last).
+void transform_inputs(const Tiles& tiles, const float* x, int64_t channels, int64_t first, int64_t last, float* v) {
+  for (int64_t t = first; t < last; ++t) {
+    const Tile tile = tile_at(tiles, t);
+    const int64_t top = 2 * tile.row - tiles.padding.h, left = 2 * tile.column - tiles.padding.w;
+    const float* const image = x + tile.image * tiles.height * tiles.width * channels;
+    const bool inside = top >= 0 && left >= 0 && top + 4 <= tiles.height && left + 4 <= tiles.width;
+    for (int64_t c = 0; c < channels; c += kLanes) {
+      Vector d[4][4];
+      for (int64_t i = 0; i < 4; ++i)
+        for (int64_t j = 0; j < 4; ++j) {
+          const int64_t h = top + i, w = left + j;
+          const bool there = inside || (h >= 0 && h < tiles.height && w >= 0 && w < tiles.width);
+          d[i][j] = there ? load(image + (h * tiles.width + w) * channels + c) : Vector{};
+        }
+      transform_input(d, v + (t - first) * channels + c, kBlock * channels);
+    }
+  }
+}
+
+/// G g Gᵀ of one 3x3 kernel.
+std::array<float, kPoints> transform_kernel(const float* g, int64_t step, bool rotated) {
+  float r[4][3];
+  auto at = [&](int i, int j) { return g[step * (rotated ? 8 - 3 * i - j : 3 * i + j)]; };
+  for (int j = 0; j < 3; ++j) {
+    r[0][j] = at(0, j);
+    r[1][j] = 0.5f * (at(0, j) + at(1, j) + at(2, j));
+    r[2][j] = 0.5f * (at(0, j) - at(1, j) + at(2, j));
+    r[3][j] = at(2, j);
+  }
+  std::array<float, kPoints> u{};
+  for (size_t i = 0; i < 4; ++i) {
+    u[4 * i] = r[i][0];
+    u[4 * i + 1] = 0.5f * (r[i][0] + r[i][1] + r[i][2]);
+    u[4 * i + 2] = 0.5f * (r[i][0] - r[i][1] + r[i][2]);
+    u[4 * i + 3] = r[i][2];
+  }
+  return u;
+}
+
+/// c [rows, columns] (+)= a [rows, depth] · b [depth, columns] for Rows rows and 16·Width columns, all in registers.
+/// a is read at a[row · row_step + k · depth_step].
+template <int Rows, int Width, bool Add>
+__attribute__((always_inline)) inline void multiply_tile(const float* a, int64_t row_step, int64_t depth_step, const float* b,
+                                                         int64_t b_step, int64_t depth, float* c, int64_t c_step) {
+  Vector sum[Rows][Width];
+  for (int r = 0; r < Rows; ++r)
+    for (int w = 0; w < Width; ++w) sum[r][w] = Add ? load(c + r * c_step + w * kLanes) : Vector{};
+  for (int64_t k = 0; k < depth; ++k) {
+    Vector row[Width];
+    for (int w = 0; w < Width; ++w) row[w] = load(b + k * b_step + w * kLanes);
+    for (int r = 0; r < Rows; ++r) {
+      const float factor = a[r * row_step + k * depth_step];
+      for (int w = 0; w < Width; ++w) sum[r][w] += factor * row[w];
+    }
+  }
+  for (int r = 0; r < Rows; ++r)
+    for (int w = 0; w < Width; ++w) store(c + r * c_step + w * kLanes, sum[r][w]);
+}
+
+/// The columns from `from` on that fill Width vectors; returns the first that do not.
+template <int Rows, int Width, bool Add>
+int64_t multiply_columns(int64_t from, const float* a, int64_t row_step, int64_t depth_step, int64_t rows, const float* b, int64_t depth,
+                         int64_t columns, float* c) {
+  for (; from + Width * kLanes <= columns; from += Width * kLanes) {
+    int64_t r = 0;
+    for (; r + Rows <= rows; r += Rows)
+      multiply_tile<Rows, Width, Add>(a + r * row_step, row_step, depth_step, b + from, columns, depth, c + r * columns + from, columns);
+    for (; r < rows; ++r)
+      multiply_tile<1, Width, Add>(a + r * row_step, row_step, depth_step, b + from, columns, depth, c + r * columns + from, columns);
+  }
+  return from;
+}
+
+/// All columns, a multiple of the lanes, in tiles that fill the registers: 32 of AVX-512, 16 of AVX2.
+template <bool Add>
+void multiply(const float* a, int64_t row_step, int64_t depth_step, int64_t rows, const float* b, int64_t depth, int64_t columns, float* c) {
+  int64_t from = 0;
+  if constexpr (kLanes == 16) {
+    from = multiply_columns<6, 4, Add>(from, a, row_step, depth_step, rows, b, depth, columns, c);
+    from = multiply_columns<12, 2, Add>(from, a, row_step, depth_step, rows, b, depth, columns, c);
+  } else {
+    from = multiply_columns<6, 2, Add>(from, a, row_step, depth_step, rows, b, depth, columns, c);
+  }
+  multiply_columns<12, 1, Add>(from, a, row_step, depth_step, rows, b, depth, columns, c);
+}
+
+/// Aᵀ m A of the tiles [first, last), with bias and activation, into the image.
+void transform_outputs(const Tiles& tiles, const float* m, int64_t channels, int64_t first, int64_t last, const float* bias,
+                       bool relu, float* y) {
+  const int64_t step = kBlock * channels;
+  for (int64_t t = first; t < last; ++t) {
+    const Tile tile = tile_at(tiles, t);
+    const int64_t h = 2 * tile.row, w = 2 * tile.column;
+    float* const corner = y + ((tile.image * tiles.out_height + h) * tiles.out_width + w) * channels;
+    for (int64_t c = 0; c < channels; c += kLanes) {
+      const float* p = m + (t - first) * channels + c;
+      Vector r[2][4];
+      for (int j = 0; j < 4; ++j, p += step) {
+        const Vector m0 = load(p), m1 = load(p + 4 * step), m2 = load(p + 8 * step), m3 = load(p + 12 * step);
+        r[0][j] = m0 + m1 + m2;
+        r[1][j] = m1 - m2 - m3;
+      }
+      const Vector b = bias ? load(bias + c) : Vector{};
+      for (int64_t i = 0; i < 2 && h + i < tiles.out_height; ++i) {
+        const Vector out[2] = {r[i][0] + r[i][1] + r[i][2] + b, r[i][1] - r[i][2] - r[i][3] + b};
+        for (int64_t j = 0; j < 2 && w + j < tiles.out_width; ++j) {
+          const Vector v = out[j];
+          store(corner + (i * tiles.out_width + j) * channels + c, relu ? (v < 0 ? Vector{} : v) : v);
+        }
+      }
+    }
+  }
+}
+
+/// A dy Aᵀ of the tiles [first, last): [points, kBlock, channels]; adds the plain sums of dy to `sums` where wanted.
+void transform_gradients(const Tiles& tiles, const float* dy, int64_t channels, int64_t first, int64_t last, float* to, float* sums) {
+  const int64_t step = kBlock * channels;
+  for (int64_t t = first; t < last; ++t) {
+    const Tile tile = tile_at(tiles, t);
+    const int64_t h = 2 * tile.row, w = 2 * tile.column;
+    const float* const corner = dy + ((tile.image * tiles.out_height + h) * tiles.out_width + w) * channels;
+    for (int64_t c = 0; c < channels; c += kLanes) {
+      Vector d[2][2];
+      for (int64_t i = 0; i < 2; ++i)
+        for (int64_t j = 0; j < 2; ++j) {
+          const bool there = h + i < tiles.out_height && w + j < tiles.out_width;
+          d[i][j] = there ? load(corner + (i * tiles.out_width + j) * channels + c) : Vector{};
+        }
+      if (sums) store(sums + c, load(sums + c) + ((d[0][0] + d[0][1]) + (d[1][0] + d[1][1])));
+      const Vector r[4][2] = {{d[0][0], d[0][1]},
+                              {d[0][0] + d[1][0], d[0][1] + d[1][1]},
+                              {d[0][0] - d[1][0], d[0][1] - d[1][1]},
+                              {-d[1][0], -d[1][1]}};
+      float* p = to + (t - first) * channels + c;
+      for (int i = 0; i < 4; ++i, p += 4 * step) {
+        store(p, r[i][0]);
+        store(p + step, r[i][0] + r[i][1]);
+        store(p + 2 * step, r[i][0] - r[i][1]);
+        store(p + 3 * step, -r[i][1]);
+      }
+    }
+  }
+}
+
+/// Scratch memory of floats, from the allocator's cache.
+class Scratch {
+ public:
+  explicit Scratch(int64_t floats) : storage_(make_ref<Storage>(floats * int64_t{sizeof(float)}, Device{})) {}
+  float* data() const { return static_cast<float*>(storage_->data()); }
+
+ private:
+  Ref<Storage> storage_;
+};
+
+/// Convolves x [N, H, W, in] with u [points, in, out].
+void convolve(const Tiles& tiles, int64_t images, const float* x, int64_t in, const float* u, int64_t out, const float* bias, bool relu, float* y) {
+  const int64_t total = images * tiles.per_image(), blocks = (total + kBlock - 1) / kBlock;
+  parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
+    const Scratch v(kPoints * kBlock * in), m(kPoints * kBlock * out);
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = b * kBlock, last = std::min(total, first + kBlock);
+      transform_inputs(tiles, x, in, first, last, v.data());
+      for (int64_t p = 0; p < kPoints; ++p)
+        multiply<false>(v.data() + p * kBlock * in, in, 1, last - first, u + p * in * out, in, out, m.data() + p * kBlock * out);
+      transform_outputs(tiles, m.data(), out, first, last, bias, relu, y);
+    }
+  });
+}
+
+}  // namespace
+
+bool winograd_applies(const Shape& x, const Shape& weight, const ConvParameters& c, DType dtype) {
+  const bool plain = c.stride == Pair(1) && c.dilation == Pair(1) && c.groups == 1 && c.padding.h <= 2 && c.padding.w <= 2;
+  return plain && dtype == DType::f32 && weight[2] == 3 && weight[3] == 3 && weight[0] % kLanes == 0 && weight[1] % kLanes == 0 &&
+         x[0] * x[2] * x[3] >= 2 * kBlock;
+}
+
+void winograd_forward(const Tensor& x, const Tensor& weight_any, const Tensor& bias, Pair padding, Activation activation, Tensor& out) {
+  const Tensor weight = raw::contiguous(weight_any);
+  const int64_t o_count = weight.sizes()[0], i_count = weight.sizes()[1];
+  const float* const g = weight.data<float>();
+  const Scratch u(kPoints * i_count * o_count);
+  for (int64_t i = 0; i < i_count; ++i)
+    for (int64_t o = 0; o < o_count; ++o) {
+      const auto points = transform_kernel(g + (o * i_count + i) * 9, 1, false);
+      for (int64_t p = 0; p < kPoints; ++p) u.data()[(p * i_count + i) * o_count + o] = points[static_cast<size_t>(p)];
+    }
+  convolve(Tiles(x.sizes(), out.sizes(), padding), x.sizes()[0], x.data<float>(), i_count, u.data(), o_count,
+           bias.defined() ? bias.data<float>() : nullptr, activation == Activation::relu, out.data<float>());
+}
+
+void winograd_backward_data(const Tensor& dy, const Tensor& weight_any, Pair padding, Tensor& dx) {
+  // The gradient is the convolution of dy with the kernels turned by 180 degrees, inputs and outputs changed round.
+  const Tensor weight = raw::contiguous(weight_any);
+  const int64_t o_count = weight.sizes()[0], i_count = weight.sizes()[1];
+  const float* const g = weight.data<float>();
+  const Scratch u(kPoints * i_count * o_count);
+  for (int64_t o = 0; o < o_count; ++o)
+    for (int64_t i = 0; i < i_count; ++i) {
+      const auto points = transform_kernel(g + (o * i_count + i) * 9, 1, true);
+      for (int64_t p = 0; p < kPoints; ++p) u.data()[(p * o_count + o) * i_count + i] = points[static_cast<size_t>(p)];
+    }
+  convolve(Tiles(dy.sizes(), dx.sizes(), {2 - padding.h, 2 - padding.w}), dy.sizes()[0], dy.data<float>(), o_count, u.data(), i_count,
+           nullptr, false, dx.data<float>());
+}
+
+void winograd_backward_weight(const Tensor& x, const Tensor& dy, Pair padding, Tensor& dweight, Tensor& dbias) {
+  const int64_t o_count = dweight.sizes()[0], i_count = dweight.sizes()[1];
+  const Tiles tiles(x.sizes(), dy.sizes(), padding);
+  const int64_t total = x.sizes()[0] * tiles.per_image(), blocks = (total + kBlock - 1) / kBlock;
+  constexpr int64_t kParts = 8;  // fixed, so that the sum does not depend on the threads
+  const int64_t parts = std::min(kParts, blocks), size = kPoints * i_count * o_count;
+  const Scratch sums(parts * size);
+  std::vector<double> bias_sums(static_cast<size_t>(parts * o_count), 0.0);
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    const Scratch v(kPoints * kBlock * i_count), m(kPoints * kBlock * o_count), block_bias(o_count);
+    for (int64_t part = begin; part < end; ++part) {
+      float* const du = sums.data() + part * size;
+      std::memset(du, 0, static_cast<size_t>(size) * sizeof(float));
+      for (int64_t b = blocks * part / parts; b < blocks * (part + 1) / parts; ++b) {
+        const int64_t first = b * kBlock, last = std::min(total, first + kBlock);
+        std::memset(block_bias.data(), 0, static_cast<size_t>(o_count) * sizeof(float));
+        transform_inputs(tiles, x.data<float>(), i_count, first, last, v.data());
+        transform_gradients(tiles, dy.data<float>(), o_count, first, last, m.data(), dbias.defined() ? block_bias.data() : nullptr);
+        for (int64_t p = 0; p < kPoints; ++p)
+          multiply<true>(v.data() + p * kBlock * i_count, 1, i_count, i_count, m.data() + p * kBlock * o_count, last - first, o_count,
+                         du + p * i_count * o_count);
+        if (dbias.defined())
+          for (int64_t o = 0; o < o_count; ++o) bias_sums[static_cast<size_t>(part * o_count + o)] += static_cast<double>(block_bias.data()[o]);
+      }
+    }
+  });
+  float* const du = sums.data();
+  for (int64_t part = 1; part < parts; ++part)
+    for (int64_t k = 0; k < size; ++k) du[k] += du[part * size + k];
+  float* const dg = dweight.data<float>();
+  for (int64_t i = 0; i < i_count; ++i)
+    for (int64_t o = 0; o < o_count; ++o) {  // Gᵀ du G
+      auto at = [&](int64_t p) { return du[(p * i_count + i) * o_count + o]; };
+      float r[3][4];
+      for (int64_t j = 0; j < 4; ++j) {
+        const float half_sum = 0.5f * (at(4 + j) + at(8 + j)), half_difference = 0.5f * (at(4 + j) - at(8 + j));
+        r[0][j] = at(j) + half_sum;
+        r[1][j] = half_difference;
+        r[2][j] = half_sum + at(12 + j);
+      }
+      float* const g = dg + (o * i_count + i) * 9;
+      for (int64_t k = 0; k < 3; ++k) {
+        const float half_sum = 0.5f * (r[k][1] + r[k][2]);
+        g[3 * k] = r[k][0] + half_sum;
+        g[3 * k + 1] = 0.5f * (r[k][1] - r[k][2]);
+        g[3 * k + 2] = half_sum + r[k][3];
+      }
+    }
+  if (!dbias.defined()) return;
+  for (int64_t o = 0; o < o_count; ++o) {
+    double sum = 0;
+    for (int64_t part = 0; part < parts; ++part) sum += bias_sums[static_cast<size_t>(part * o_count + o)];
+    dbias.data<float>()[o] = static_cast<float>(sum);
+  }
+}
+
+}  // namespace weft::cpu_kernels
