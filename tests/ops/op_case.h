@@ -73,6 +73,7 @@ Ref to_ref(const Tensor& x);
 OpCases conv_cases();
 OpCases elementwise_cases();
 OpCases matmul_cases();
+OpCases reduce_cases();
 
 OpCases all_cases();
 /// Where op tests run: the CPU, and other devices this build has.
