@@ -1,0 +1,54 @@
+// Convolution layers. Images are [N, C, H, W], sequences [N, C, L].
+#pragma once
+
+#include "nn/module.h"
+#include "tensor/kernel_args.h"
+
+namespace weft::nn {
+
+/// Cross-correlation with a fused activation; weight [out, in / groups, kernel.h, kernel.w], bias [out], both drawn
+/// uniformly from ±1 / √(in / groups · kernel.h · kernel.w).
+class Conv2d : public Module {
+ public:
+  struct Options {
+    int64_t in = 0, out = 0;
+    Pair kernel = 0;
+    Pair stride = 1, padding = 0, dilation = 1;
+    int64_t groups = 1;
+    bool bias = true;
+    Activation activation = Activation::none;
+  };
+  explicit Conv2d(Options options);
+  Tensor forward(const Tensor& x) override;
+
+  const Options options;
+  Tensor& weight;
+  Tensor& bias;
+
+ protected:
+  void reset_own_parameters() override;
+};
+
+/// The same over a sequence; weight [out, in / groups, kernel].
+class Conv1d : public Module {
+ public:
+  struct Options {
+    int64_t in = 0, out = 0;
+    int64_t kernel = 0;
+    int64_t stride = 1, padding = 0, dilation = 1;
+    int64_t groups = 1;
+    bool bias = true;
+    Activation activation = Activation::none;
+  };
+  explicit Conv1d(Options options);
+  Tensor forward(const Tensor& x) override;
+
+  const Options options;
+  Tensor& weight;
+  Tensor& bias;
+
+ protected:
+  void reset_own_parameters() override;
+};
+
+}  // namespace weft::nn
