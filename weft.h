@@ -5,6 +5,7 @@
 #include "autograd/ops/conv.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/matmul.h"
+#include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/record.h"
 #include "autograd/work.h"

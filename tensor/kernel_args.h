@@ -23,4 +23,10 @@ struct ConvParameters {
   int64_t groups = 1;
 };
 
+/// Windows of pooling: output o covers the input from o · stride − padding on, cut off at the input's edges.
+struct PoolWindow {
+  Pair kernel = 1, stride = 1, padding = 0;
+  bool count_padding = true;  // average: padding counts as zeros, but not what a window of ceil_mode has beyond it
+};
+
 }  // namespace weft

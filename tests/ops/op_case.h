@@ -74,6 +74,7 @@ OpCases conv_cases();
 OpCases elementwise_cases();
 OpCases matmul_cases();
 OpCases reduce_cases();
+OpCases pool_cases();
 
 OpCases all_cases();
 /// Where op tests run: the CPU, and other devices this build has.
