@@ -107,6 +107,14 @@ void record_many(const char* name, std::initializer_list<InputRef> inputs, std::
   for (const InputRef y : outputs) detail::link_output(*node, *y.tensor);
 }
 
+/// The same for a list of outputs.
+template <class Rule>
+void record_many(const char* name, std::initializer_list<InputRef> inputs, std::span<const Tensor> outputs, Rule&& rule) {
+  if (!detail::any_needs_grad(inputs)) return;
+  Ref<Node> node = detail::make_node(name, inputs, std::forward<Rule>(rule));
+  for (const Tensor& y : outputs) detail::link_output(*node, y);
+}
+
 /// An op that wrote y in place: y's history becomes this op after what it was. `write` does the writing, after the
 /// checks and after the inputs were linked.
 template <class Write, class Rule>
