@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <vector>
@@ -63,7 +64,7 @@ class Tensor {
   double item() const;
   /// All values in row-major order, converted to T (float, double, int32_t, int64_t, uint8_t).
   template <class T> std::vector<T> to_vector() const;
-  /// Values and type as text; the middle of long dimensions is left out.
+  /// Values as text, the middle of long dimensions as …, and a last line with shape, dtype and device.
   std::string str() const;
 
   // Differentiable operations and the autograd surface: defined in autograd/tensor_methods.cpp.
@@ -128,6 +129,9 @@ class Tensor {
 
   Ref<Impl> impl_;
 };
+
+/// Writes x.str().
+std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
 /// A tensor with its name: parameters, state, files.
 struct Named {
