@@ -71,7 +71,10 @@ Ref to_ref(const Tensor& x);
 
 // One function a stem; cases.cpp joins them.
 OpCases conv_cases();
+OpCases dropout_cases();
 OpCases elementwise_cases();
+OpCases embedding_cases();
+OpCases index_cases();
 OpCases matmul_cases();
 OpCases reduce_cases();
 OpCases pool_cases();

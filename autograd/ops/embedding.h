@@ -1,0 +1,13 @@
+// Embedding: rows of a table by id.
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace weft {
+
+/// weight [V, D], ids [..] (i64 or i32) → [.., D]. An id outside of [0, V) throws with its position. The row
+/// `padding_idx` gets a gradient of 0; -1: no such row. The gradient adds rows in order of position, so it is the same
+/// every time.
+Tensor embedding(const Tensor& weight, const Tensor& ids, int64_t padding_idx = -1);
+
+}  // namespace weft
