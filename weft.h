@@ -3,7 +3,10 @@
 
 #include "autograd/autograd.h"
 #include "autograd/ops/conv.h"
+#include "autograd/ops/dropout.h"
 #include "autograd/ops/elementwise.h"
+#include "autograd/ops/embedding.h"
+#include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
