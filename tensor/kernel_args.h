@@ -29,4 +29,29 @@ struct PoolWindow {
   bool count_padding = true;  // average: padding counts as zeros, but not what a window of ceil_mode has beyond it
 };
 
+// Hyperparameters of the optimizer kernels, as tensor/cpu/optim.cpp uses them: what depends on the step is a number here.
+
+struct SgdArgs {
+  double lr, momentum, dampening, weight_decay;
+  bool nesterov;
+};
+
+/// Adam and AdamW: `l2` adds to the gradient, `decay` multiplies the parameter first (1 - lr · weight decay, or 1);
+/// corrections are 1 - beta^step.
+struct AdamArgs {
+  double lr, beta1, beta2, eps, l2, decay, correction1, correction2;
+};
+
+struct RmspropArgs {
+  double lr, alpha, eps, weight_decay, momentum;
+};
+
+struct AdagradArgs {
+  double lr, eps, weight_decay;
+};
+
+struct AdadeltaArgs {
+  double lr, rho, eps, weight_decay;
+};
+
 }  // namespace weft

@@ -1,0 +1,157 @@
+// Groups, steps and gradients of optimizers; their state dictionaries are in optim/state.cpp.
+#include "optim/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "autograd/node.h"
+#include "tensor/kernels.h"
+#include "tensor/view.h"
+
+namespace weft::optim {
+namespace {
+
+/// Where dimensions of size 1 do not count, the same order in memory.
+bool same_order(const Tensor& a, const Tensor& b) {
+  for (int64_t d = 0; d < a.dim(); ++d)
+    if (a.sizes()[d] != 1 && a.strides()[d] != b.strides()[d]) return false;
+  return true;
+}
+
+/// The gradient as the kernels want it: dense, in the parameter's order.
+Tensor matching(const Tensor& grad, const Tensor& parameter) {
+  if (same_order(grad, parameter)) return grad;
+  Tensor out = empty_like(parameter);
+  kernels::copy(grad, out);
+  return out;
+}
+
+void check_parameter(const char* optimizer, const Named& p) {
+  WEFT_CHECK(p.value.defined(), optimizer, "parameter {} is undefined", p.name);
+  WEFT_CHECK(is_floating(p.value.dtype()), optimizer, "parameter {} is {}, not floating", p.name, weft::name(p.value.dtype()));
+  WEFT_CHECK(p.value.is_leaf(), optimizer, "parameter {} is the result of {}, not a leaf", p.name, node_of(p.value)->name());
+  WEFT_CHECK(raw::is_dense(p.value), optimizer, "parameter {} {} is a view with gaps (strides {})", p.name,
+             str(p.value.sizes()), str(p.value.strides()));
+}
+
+}  // namespace
+
+void check_not_negative(const char* optimizer, const char* what, double value) {
+  WEFT_CHECK(value >= 0 && std::isfinite(value), optimizer, "{} must be finite and at least 0, got {}", what, value);
+}
+
+void check_fraction(const char* optimizer, const char* what, double value) {
+  WEFT_CHECK(value >= 0 && value < 1, optimizer, "{} must be in [0, 1), got {}", what, value);
+}
+
+void Optimizer::Field::set(double value) const {
+  if (number) *number = value;
+  else *flag = value != 0;
+}
+
+void Optimizer::add_group(const char* optimizer, std::vector<Named> parameters) {
+  for (const Named& p : parameters) check_parameter(optimizer, p);
+  Parameters group{std::move(parameters), {}};
+  group.state.resize(group.named.size());
+  groups_.push_back(std::move(group));
+
+  const std::vector<Named> all = this->parameters();
+  std::map<std::string_view, const Named*> names;
+  std::map<std::pair<const Storage*, int64_t>, const Named*> memory;  // by end
+  for (const Named& p : all) {
+    WEFT_CHECK(names.emplace(p.name, &p).second, optimizer, "two parameters have the name {}", p.name);
+    if (p.value.numel() == 0) continue;
+    const Storage* const storage = p.value.storage().get();
+    const int64_t begin = p.value.offset() * size_of(p.value.dtype()), end = begin + p.value.bytes();
+    const auto next = memory.upper_bound({storage, begin});  // the first that ends behind this one's start
+    const bool shared = next != memory.end() && next->first.first == storage &&
+                        next->second->value.offset() * size_of(next->second->value.dtype()) < end;
+    WEFT_CHECK(!shared, optimizer, "parameters {} and {} are the same memory: list a shared parameter once",
+               next->second->name, p.name);
+    memory.emplace(std::pair(storage, end), &p);
+  }
+}
+
+const std::vector<Named>& Optimizer::parameters(size_t group) const {
+  WEFT_CHECK(group < groups_.size(), name(), "group {} of {}", group, groups_.size());
+  return groups_[group].named;
+}
+
+std::vector<Named> Optimizer::parameters() const {
+  std::vector<Named> out;
+  for (const Parameters& group : groups_) out.insert(out.end(), group.named.begin(), group.named.end());
+  return out;
+}
+
+double& Optimizer::lr_of(size_t group) const {
+  WEFT_CHECK(group < groups_.size(), name(), "group {} of {}", group, groups_.size());
+  for (const Field& field : const_cast<Optimizer*>(this)->fields(group))
+    if (std::string_view(field.name) == "lr") return *field.number;
+  fail(name(), "this optimizer has no learning rate");
+}
+
+double Optimizer::lr(size_t group) const { return lr_of(group); }
+
+void Optimizer::set_lr(double lr) {
+  for (size_t i = 0; i < groups_.size(); ++i) set_lr(i, lr);
+}
+
+void Optimizer::set_lr(size_t group, double lr) {
+  check_not_negative(name(), "lr", lr);
+  lr_of(group) = lr;
+}
+
+void Optimizer::zero_grad(const ZeroGradOptions& options) {
+  for (Parameters& group : groups_)
+    for (Named& p : group.named) {
+      Tensor grad = p.value.grad();
+      if (!grad.defined()) continue;
+      if (!options.keep) {
+        p.value.set_grad({});
+      } else if (raw::overlaps_itself(grad)) {
+        p.value.set_grad(zeros_like(p.value));
+      } else {
+        kernels::fill(grad, 0);
+        grad.storage()->bump_version();
+      }
+    }
+}
+
+void Optimizer::step() {
+  for (size_t i = 0; i < groups_.size(); ++i) step_group(i);
+}
+
+void Optimizer::step_group(size_t group) {
+  check(group);
+  const std::vector<Slot> wanted = slots(group);
+  Parameters& own = groups_[group];
+  using Key = std::tuple<int64_t, DType, DeviceType, int>;  // usually one
+  std::map<Key, Batch> batches;
+  for (size_t i = 0; i < own.named.size(); ++i) {
+    const Tensor& p = own.named[i].value;
+    const Tensor grad = p.grad();
+    if (!grad.defined()) continue;
+    State& state = own.state[i];
+    for (size_t k = state.tensors.size(); k < wanted.size(); ++k) {
+      Tensor fresh = empty_like(p, p.dtype() == f64 ? f64 : f32);
+      kernels::fill(fresh, wanted[k].initial);
+      state.tensors.push_back(fresh);
+    }
+    ++state.step;
+    Batch& batch = batches[Key{state.step, p.dtype(), p.device().type, p.device().index}];
+    batch.step = state.step;
+    batch.params.push_back(p);
+    batch.grads.push_back(matching(grad, p));
+    batch.state.resize(wanted.size());
+    for (size_t k = 0; k < wanted.size(); ++k) batch.state[k].push_back(state.tensors[k]);
+  }
+  for (const auto& [key, batch] : batches) {
+    update(group, batch);
+    for (const Tensor& p : batch.params) p.storage()->bump_version();
+  }
+}
+
+}  // namespace weft::optim
