@@ -8,10 +8,18 @@ namespace {
 
 thread_local bool replay = false;
 
+/// A second forward: draws what the first one drew, and leaves the generator where it stood, also where f throws.
 struct Replaying {
-  Replaying() { replay = true; }
-  ~Replaying() { replay = before; }
+  explicit Replaying(Philox draws) {
+    replay = true;
+    default_generator().set_state(draws);
+  }
+  ~Replaying() {
+    replay = before;
+    default_generator().set_state(now);
+  }
   bool before = replay;
+  Philox now = default_generator().state();
 };
 
 }  // namespace
@@ -35,11 +43,8 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
     Tensor again;
     {
       const EnableGrad grad;
-      const Replaying replaying;
-      const Philox now = default_generator().state();
-      default_generator().set_state(draws);
+      const Replaying replaying(draws);
       again = f(input);
-      default_generator().set_state(now);
     }
     if (again.requires_grad()) backward({again}, {dy});
     return {input.grad(), Tensor()};
