@@ -5,7 +5,7 @@
 namespace weft::cpu_kernels {
 namespace {
 
-constexpr int64_t kBlocks = 16;  // Philox blocks at a time: one lane of a vector each
+constexpr int64_t kBlocks = 64;  // Philox blocks at a time, one lane of a vector each; so many that their latencies overlap
 
 /// The words of kBlocks blocks from `counter` on, in order.
 void draw(uint64_t seed, uint64_t counter, uint32_t* words) {

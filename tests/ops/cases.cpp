@@ -62,9 +62,16 @@ Ref to_ref(const Tensor& x) {
 
 OpCases all_cases() {
   OpCases all;
-  for (OpCases cases :
-       {conv_cases(), dropout_cases(), elementwise_cases(), embedding_cases(), index_cases(), matmul_cases(),
-        pool_cases(), reduce_cases()})
+  for (OpCases cases : {
+           conv_cases(),
+           dropout_cases(),
+           elementwise_cases(),
+           embedding_cases(),
+           index_cases(),
+           matmul_cases(),
+           pool_cases(),
+           reduce_cases(),
+       })
     all.insert(all.end(), std::make_move_iterator(cases.begin()), std::make_move_iterator(cases.end()));
   return all;
 }
