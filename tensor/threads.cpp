@@ -27,6 +27,8 @@ std::atomic<int>& team_size() {
 
 std::atomic<bool> flushing{true};
 
+thread_local int single_threaded = 0;  // SingleThreaded scopes that this thread is in
+
 #ifdef __SSE2__
 constexpr unsigned kFlushToZeroAndDenormalsAreZero = 0x8040;
 
@@ -42,7 +44,22 @@ void set_mode_of_team(unsigned mode) {
 
 }  // namespace
 
-int num_threads() { return team_size().load(std::memory_order_relaxed); }
+int num_threads() { return single_threaded > 0 ? 1 : team_size().load(std::memory_order_relaxed); }
+
+#ifdef _OPENMP
+SingleThreaded::SingleThreaded() : before_(omp_get_max_threads()) {
+  ++single_threaded;
+  omp_set_num_threads(1);
+}
+
+SingleThreaded::~SingleThreaded() {
+  --single_threaded;
+  omp_set_num_threads(before_);
+}
+#else
+SingleThreaded::SingleThreaded() : before_(1) { ++single_threaded; }
+SingleThreaded::~SingleThreaded() { --single_threaded; }
+#endif
 
 void set_num_threads(int n) {
   WEFT_CHECK(n >= 1, "threads", "the number of threads must be at least 1, got {}", n);

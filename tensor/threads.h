@@ -10,10 +10,22 @@
 
 namespace weft {
 
-/// Threads that a kernel may use; at least 1.
+/// Threads that a kernel called from this thread may use; at least 1.
 int num_threads();
 /// Sets it for all kernels from here on; throws below 1.
 void set_num_threads(int n);
+
+/// While one of these lives, kernels called from this thread use no team: for threads that work beside the main one.
+class SingleThreaded {
+ public:
+  SingleThreaded();
+  ~SingleThreaded();
+  SingleThreaded(const SingleThreaded&) = delete;
+  SingleThreaded& operator=(const SingleThreaded&) = delete;
+
+ private:
+  int before_;  // OpenMP's own setting for this thread, which oneDNN reads
+};
 
 /// Calls f(begin, end) on pieces of [0, n), in parallel where n passes `grain`. The pieces depend on n, the grain and
 /// the number of threads only, so a run is repeatable. `f` must not throw.
