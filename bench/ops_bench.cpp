@@ -1,0 +1,80 @@
+// Google Benchmark over the op cases that have a `bench` input: forward, and forward with backward.
+//   ops_bench --benchmark_filter=softmax     all entries of a stem; --threads=N before it sets the kernels' threads
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "autograd/autograd.h"
+#include "tensor/threads.h"
+#include "tests/ops/op_case.h"
+
+namespace weft::testing {
+namespace {
+
+void count(benchmark::State& state, const OpCase& c, int64_t bytes, int64_t items, double passes) {
+  state.SetItemsProcessed(state.iterations() * items);
+  state.SetBytesProcessed(state.iterations() * bytes);
+  if (c.flops > 0)
+    state.counters["flops"] = benchmark::Counter(c.flops * passes * static_cast<double>(state.iterations()),
+                                                 benchmark::Counter::kIsRate, benchmark::Counter::kIs1000);
+}
+
+/// Bytes are those of the inputs and the result, each once: what must be moved at least.
+int64_t bytes_of(const std::vector<Tensor>& inputs, const Tensor& y) {
+  int64_t bytes = y.bytes();
+  for (const Tensor& x : inputs) bytes += x.bytes();
+  return bytes;
+}
+
+void forward(benchmark::State& state, const OpCase& c) {
+  const std::vector<Tensor> inputs = make_inputs(c.bench, f32);
+  const Tensor y = c.run(inputs);
+  for (auto _ : state) benchmark::DoNotOptimize(c.run(inputs).raw_data());
+  count(state, c, bytes_of(inputs, y), y.numel(), 1);
+}
+
+void forward_backward(benchmark::State& state, const OpCase& c) {
+  std::vector<Tensor> inputs = make_inputs(c.bench, f32);
+  for (Tensor& x : inputs)
+    if (is_floating(x.dtype())) x.requires_grad_();
+  Tensor dy;
+  int64_t bytes = 0, items = 0;
+  {
+    const Tensor y = c.run(inputs);
+    dy = ones_like(y.detach());
+    bytes = bytes_of(inputs, y);
+    items = y.numel();
+  }
+  for (auto _ : state) {
+    for (const Tensor& x : inputs)
+      if (is_floating(x.dtype())) Tensor(x).set_grad(Tensor());
+    c.run(inputs).backward({.gradient = dy});
+  }
+  // Twice the arithmetic again where there are two operands to differentiate; reported as three passes.
+  count(state, c, 3 * bytes, items, 3);
+}
+
+}  // namespace
+}  // namespace weft::testing
+
+int main(int argc, char** argv) {
+  using namespace weft;
+  if (argc > 1 && std::strncmp(argv[1], "--threads=", 10) == 0) {
+    set_num_threads(std::atoi(argv[1] + 10));
+    argv[1] = argv[0];
+    --argc, ++argv;
+  }
+  static const testing::OpCases cases = testing::all_cases();
+  for (const testing::OpCase& c : cases) {
+    if (c.bench.empty()) continue;
+    benchmark::RegisterBenchmark((c.name + "/forward").c_str(), testing::forward, c)->UseRealTime();
+    if (c.gradient)
+      benchmark::RegisterBenchmark((c.name + "/forward_backward").c_str(), testing::forward_backward, c)->UseRealTime();
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::AddCustomContext("weft threads", std::to_string(num_threads()));
+  benchmark::RunSpecifiedBenchmarks();
+}

@@ -1,0 +1,115 @@
+"""The MNIST job of `bench/train` in PyTorch, with the settings that are best for it; prints one JSON line.
+
+    python3 bench/peers/mnist_torch.py --threads 2 --data FOLDER
+
+The same net, loss, optimizer and batches as ours. The images lie in memory as one tensor and batches are slices of it, so
+no loader costs anything. `samples_per_second` is the median over blocks of steps, after the warm-up.
+"""
+import argparse
+import gzip
+import json
+import os
+import statistics
+import struct
+import sys
+import time
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--data", help="folder with the IDX files; noise of the same shape where it is left out")
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--batch", type=int, default=64)
+    p.add_argument("--steps", type=int, default=200, help="measured steps")
+    p.add_argument("--block", type=int, default=20, help="steps of one time measurement")
+    p.add_argument("--warmup", type=int, default=20, help="steps before the measurement; compiling happens here")
+    p.add_argument("--lr", type=float, default=1e-3)
+    p.add_argument("--channels-last", action=argparse.BooleanOptionalAction, default=True)
+    p.add_argument("--compile", action=argparse.BooleanOptionalAction, default=False)
+    p.add_argument("--optimizer", choices=["fused", "foreach", "single"], default="fused", help="kind of AdamW step")
+    p.add_argument("--pool-first", action=argparse.BooleanOptionalAction, default=True,
+                   help="the second ReLU after the pool, as in our net: the same values, a quarter of the work")
+    p.add_argument("--flush-denormals", action=argparse.BooleanOptionalAction, default=True)
+    p.add_argument("--seed", type=int, default=0)
+    return p.parse_args()
+
+
+def read_idx(folder, name):
+    for spelling in (name, name.replace("-idx", ".idx")):
+        for suffix, opener in (("", open), (".gz", gzip.open)):
+            path = os.path.join(folder, spelling + suffix)
+            if os.path.exists(path):
+                with opener(path, "rb") as f:
+                    _, _, kind, dims = struct.unpack("4B", f.read(4))
+                    assert kind == 8, f"{path}: not bytes"
+                    sizes = struct.unpack(f">{dims}I", f.read(4 * dims))
+                    values = torch.empty(sizes, dtype=torch.uint8)
+                    f.readinto(values.numpy())  # no second copy in memory
+                    return values
+    sys.exit(f"mnist_torch: no {name} in {folder}")
+
+
+def peak_memory():
+    """Peak resident bytes of this process."""
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
+
+
+def main(options):
+    torch.manual_seed(options.seed)
+    torch.set_num_threads(options.threads)
+    torch.set_flush_denormal(options.flush_denormals)
+    if options.data:
+        images, labels = read_idx(options.data, "train-images-idx3-ubyte"), read_idx(options.data, "train-labels-idx1-ubyte")
+    else:
+        images, labels = torch.randint(0, 256, (60000, 28, 28), dtype=torch.uint8), torch.randint(0, 10, (60000,))
+    images, labels = images.unsqueeze(1), labels.long()
+
+    relu, pool = torch.nn.ReLU(inplace=True), torch.nn.MaxPool2d(2)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 32, 3), relu, torch.nn.Conv2d(32, 64, 3), *((pool, relu) if options.pool_first else (relu, pool)),
+        torch.nn.Flatten(), torch.nn.Linear(9216, 128), relu, torch.nn.Linear(128, 10))
+    layout = torch.channels_last if options.channels_last else torch.contiguous_format
+    net = net.to(memory_format=layout)
+    adam = torch.optim.AdamW(net.parameters(), lr=options.lr, fused=options.optimizer == "fused",
+                             foreach=options.optimizer == "foreach")
+
+    def loss_of(x, y):
+        return torch.nn.functional.cross_entropy(net(x), y)
+
+    if options.compile:
+        loss_of = torch.compile(loss_of)
+    batches = len(images) // options.batch
+
+    def step(i):
+        at = i % batches * options.batch
+        x = images[at:at + options.batch].float().mul_(1 / (255 * 0.3081)).sub_(0.1307 / 0.3081)
+        adam.zero_grad(set_to_none=True)
+        loss = loss_of(x.to(memory_format=layout), labels[at:at + options.batch])
+        loss.backward()
+        adam.step()
+        return loss
+
+    started = time.perf_counter()
+    for i in range(options.warmup):
+        step(i)
+    warmup_seconds = time.perf_counter() - started
+    rates, done = [], options.warmup
+    while done < options.warmup + options.steps:
+        started = time.perf_counter()
+        for i in range(done, done + options.block):
+            loss = step(i)
+        rates.append(options.block * options.batch / (time.perf_counter() - started))
+        done += options.block
+    print(json.dumps({
+        "peer": "pytorch", "job": "mnist", "samples_per_second": round(statistics.median(rates), 1),
+        "min": round(min(rates), 1), "max": round(max(rates), 1), "peak_memory_bytes": peak_memory(),
+        "memory_after_import_bytes": IMPORTED, "warmup_seconds": round(warmup_seconds, 2), "last_loss": loss.item(),
+        "torch": torch.__version__, "python": sys.version.split()[0], "settings": vars(options)}))
+
+
+if __name__ == "__main__":
+    parsed = arguments()
+    import torch
+    IMPORTED = peak_memory()
+    main(parsed)
