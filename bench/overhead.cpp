@@ -2,9 +2,9 @@
 // nothing and bookkeeping is all. `bench/peers/overhead_torch.cpp` is the same chain in PyTorch's C++ API.
 //   overhead [elements] [repetitions]     one JSON line: ns an op, median over repetitions
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <vector>
 
 #include "autograd/autograd.h"
@@ -16,8 +16,11 @@ namespace {
 using namespace weft;
 constexpr int kOps = 1000;
 
+/// CPU time of the process in ns: a chain takes milliseconds, and on a busy machine wall time would count the others.
 double now() {
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
 double median(std::vector<double> values) {
