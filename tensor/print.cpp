@@ -46,10 +46,14 @@ std::vector<std::string> floating_texts(const std::vector<double>& values) {
   const bool scientific = largest >= 1e6 || smallest < 1e-4;
   std::vector<std::string> texts;
   for (double v : values) {
-    if (!std::isfinite(v)) texts.push_back(std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
-    else if (scientific) texts.push_back(fmt::format("{:.4e}", v));
-    else if (whole) texts.push_back(fmt::format("{:.0f}.", v));
-    else texts.push_back(fmt::format("{:.4f}", v));
+    if (!std::isfinite(v))
+      texts.push_back(std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+    else if (scientific)
+      texts.push_back(fmt::format("{:.4e}", v));
+    else if (whole)
+      texts.push_back(fmt::format("{:.0f}.", v));
+    else
+      texts.push_back(fmt::format("{:.4f}", v));
   }
   return texts;
 }
@@ -63,7 +67,7 @@ std::vector<std::string> texts_of(const Tensor& x) {
 }
 
 struct Printer {
-  const Shape& sizes;        // of the tensor
+  const Shape& sizes;  // of the tensor
   int64_t edge;
   std::vector<std::string> texts;  // of the shown part, row-major
   size_t width = 0;
@@ -80,7 +84,8 @@ struct Printer {
     const int64_t shown = cut ? 2 * edge : n;
     const bool innermost = d + 1 == sizes.size();
     std::string between = ",";
-    between.append(static_cast<size_t>(sizes.size() - 1 - d), '\n').append(innermost ? 1 : static_cast<size_t>(d + 1), ' ');
+    between.append(static_cast<size_t>(sizes.size() - 1 - d), '\n')
+        .append(innermost ? 1 : static_cast<size_t>(d + 1), ' ');
     out += '[';
     for (int64_t i = 0; i < shown; ++i) {
       if (i > 0) out += between;

@@ -10,11 +10,13 @@ namespace weft {
 Tensor embedding(const Tensor& weight, const Tensor& ids, int64_t padding_idx) {
   WEFT_CHECK(weight.dim() == 2, "embedding", "weight wants [vocabulary, width], got {}", str(weight.sizes()));
   WEFT_CHECK(is_floating(weight.dtype()), "embedding", "weight wants a floating dtype, got {}", name(weight.dtype()));
-  WEFT_CHECK(ids.dtype() == i64 || ids.dtype() == i32, "embedding", "the ids must be i64 or i32, got {}", name(ids.dtype()));
-  WEFT_CHECK(weight.device() == ids.device(), "embedding", "weight is on {}, the ids on {}", name(weight.device()), name(ids.device()));
+  WEFT_CHECK(ids.dtype() == i64 || ids.dtype() == i32, "embedding", "the ids must be i64 or i32, got {}",
+             name(ids.dtype()));
+  WEFT_CHECK(weight.device() == ids.device(), "embedding", "weight is on {}, the ids on {}", name(weight.device()),
+             name(ids.device()));
   const int64_t rows = weight.sizes()[0], width = weight.sizes()[1];
-  WEFT_CHECK(padding_idx >= -1 && padding_idx < rows, "embedding", "padding_idx {} is not a row of weight {}", padding_idx,
-             str(weight.sizes()));
+  WEFT_CHECK(padding_idx >= -1 && padding_idx < rows, "embedding", "padding_idx {} is not a row of weight {}",
+             padding_idx, str(weight.sizes()));
   kernels::check_index(ids, rows, "embedding", "a vocabulary");
   const Tensor flat = raw::reshape(ids, {ids.numel()});
   const Tensor index = raw::contiguous(flat);

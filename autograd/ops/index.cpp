@@ -16,13 +16,16 @@ constexpr const char* kDimension = "a dimension";
 TensorOptions options_of(const Tensor& x) { return {x.dtype(), x.device()}; }
 
 void check_index_operand(const char* op, const Tensor& x, const Tensor& index) {
-  WEFT_CHECK(index.dtype() == i64 || index.dtype() == i32, op, "the index must be i64 or i32, got {}", name(index.dtype()));
-  WEFT_CHECK(x.device() == index.device(), op, "the tensor is on {}, the index on {}", name(x.device()), name(index.device()));
+  WEFT_CHECK(index.dtype() == i64 || index.dtype() == i32, op, "the index must be i64 or i32, got {}",
+             name(index.dtype()));
+  WEFT_CHECK(x.device() == index.device(), op, "the tensor is on {}, the index on {}", name(x.device()),
+             name(index.device()));
 }
 
 void check_source(const char* op, const Tensor& x, const Tensor& source) {
   WEFT_CHECK(x.dtype() == source.dtype(), op, "the tensor is {}, the source {}", name(x.dtype()), name(source.dtype()));
-  WEFT_CHECK(x.device() == source.device(), op, "the tensor is on {}, the source on {}", name(x.device()), name(source.device()));
+  WEFT_CHECK(x.device() == source.device(), op, "the tensor is on {}, the source on {}", name(x.device()),
+             name(source.device()));
   WEFT_CHECK(x.dtype() != boolean, op, "bool values cannot be added");
 }
 
@@ -79,8 +82,8 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const int64_t d = check_along("scatter_add", x, dim, index);
   check_source("scatter_add", x, source);
-  WEFT_CHECK(source.sizes() == index.sizes(), "scatter_add", "the source {} and the index {} differ in shape", str(source.sizes()),
-             str(index.sizes()));
+  WEFT_CHECK(source.sizes() == index.sizes(), "scatter_add", "the source {} and the index {} differ in shape",
+             str(source.sizes()), str(index.sizes()));
   Tensor y = raw::clone(x);
   kernels::scatter_add(source, d, index, y);
   return record("scatter_add", {x, source}, y,
@@ -104,7 +107,8 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   check_source("index_add", x, source);
   Shape wanted_sizes = x.sizes();
   wanted_sizes[d] = index.numel();
-  WEFT_CHECK(source.sizes() == wanted_sizes, "index_add", "the source must be {}, got {}", str(wanted_sizes), str(source.sizes()));
+  WEFT_CHECK(source.sizes() == wanted_sizes, "index_add", "the source must be {}, got {}", str(wanted_sizes),
+             str(source.sizes()));
   Tensor y = raw::clone(x);
   kernels::index_add(source, d, index, y);
   return record("index_add", {x, source}, y,
@@ -127,7 +131,8 @@ void check_parts(const char* op, const std::vector<Tensor>& parts) {
 
 /// Room for a result of `sizes`, channels-last where x is.
 Tensor empty_as(const Tensor& x, const Shape& sizes) {
-  return x.is_channels_last() && !x.is_contiguous() ? empty_channels_last(sizes, options_of(x)) : empty(sizes, options_of(x));
+  return x.is_channels_last() && !x.is_contiguous() ? empty_channels_last(sizes, options_of(x))
+                                                    : empty(sizes, options_of(x));
 }
 
 std::vector<bool> wanted_gradients(const std::vector<Tensor>& parts) {
@@ -150,8 +155,10 @@ std::vector<Tensor> cut(const char* op, const Tensor& x, int64_t d, const std::v
                 int64_t at = 0;
                 for (size_t i = 0; i < dys.size(); ++i) {
                   Tensor part = raw::narrow(dx, d, at, lengths[i]);
-                  if (dys[i].defined()) kernels::copy(dys[i], part);
-                  else kernels::fill(part, 0);
+                  if (dys[i].defined())
+                    kernels::copy(dys[i], part);
+                  else
+                    kernels::fill(part, 0);
                   at += lengths[i];
                 }
                 return {dx};
@@ -170,8 +177,8 @@ Tensor cat(const std::vector<Tensor>& parts, int64_t dim) {
   for (size_t i = 0; i < parts.size(); ++i) {
     Shape others = parts[i].sizes();
     if (others.size() > d) others[d] = parts[0].sizes()[d];
-    WEFT_CHECK(others == parts[0].sizes(), "cat", "part 0 is {}, part {} is {}: only dimension {} may differ", str(parts[0].sizes()),
-               i, str(parts[i].sizes()), d);
+    WEFT_CHECK(others == parts[0].sizes(), "cat", "part 0 is {}, part {} is {}: only dimension {} may differ",
+               str(parts[0].sizes()), i, str(parts[i].sizes()), d);
     lengths.push_back(parts[i].sizes()[d]);
     sizes[d] += lengths.back();
   }
@@ -182,15 +189,16 @@ Tensor cat(const std::vector<Tensor>& parts, int64_t dim) {
     kernels::copy(parts[i], room);
     start += lengths[i];
   }
-  return record("cat", std::span<const Tensor>(parts), y, [d, lengths, wanted = wanted_gradients(parts)](const Tensor& dy) -> Grads {
-    Grads grads;
-    int64_t at = 0;
-    for (size_t i = 0; i < lengths.size(); ++i) {
-      grads.push_back(wanted[i] ? raw::narrow(dy, d, at, lengths[i]) : Tensor());
-      at += lengths[i];
-    }
-    return grads;
-  });
+  return record("cat", std::span<const Tensor>(parts), y,
+                [d, lengths, wanted = wanted_gradients(parts)](const Tensor& dy) -> Grads {
+                  Grads grads;
+                  int64_t at = 0;
+                  for (size_t i = 0; i < lengths.size(); ++i) {
+                    grads.push_back(wanted[i] ? raw::narrow(dy, d, at, lengths[i]) : Tensor());
+                    at += lengths[i];
+                  }
+                  return grads;
+                });
 }
 
 Tensor stack(const std::vector<Tensor>& parts, int64_t dim) {
@@ -206,12 +214,13 @@ Tensor stack(const std::vector<Tensor>& parts, int64_t dim) {
     Tensor room = raw::select(y, d, static_cast<int64_t>(i));
     kernels::copy(parts[i], room);
   }
-  return record("stack", std::span<const Tensor>(parts), y, [d, wanted = wanted_gradients(parts)](const Tensor& dy) -> Grads {
-    Grads grads;
-    for (size_t i = 0; i < wanted.size(); ++i)
-      grads.push_back(wanted[i] ? raw::select(dy, d, static_cast<int64_t>(i)) : Tensor());
-    return grads;
-  });
+  return record("stack", std::span<const Tensor>(parts), y,
+                [d, wanted = wanted_gradients(parts)](const Tensor& dy) -> Grads {
+                  Grads grads;
+                  for (size_t i = 0; i < wanted.size(); ++i)
+                    grads.push_back(wanted[i] ? raw::select(dy, d, static_cast<int64_t>(i)) : Tensor());
+                  return grads;
+                });
 }
 
 std::vector<Tensor> split_sizes(const Tensor& x, const std::vector<int64_t>& lengths, int64_t dim) {
@@ -221,8 +230,8 @@ std::vector<Tensor> split_sizes(const Tensor& x, const std::vector<int64_t>& len
     WEFT_CHECK(length >= 0, "split", "a length cannot be negative: {}", length);
     total += length;
   }
-  WEFT_CHECK(total == x.sizes()[d], "split", "the lengths add up to {}, dimension {} of {} has {}", total, d, str(x.sizes()),
-             x.sizes()[d]);
+  WEFT_CHECK(total == x.sizes()[d], "split", "the lengths add up to {}, dimension {} of {} has {}", total, d,
+             str(x.sizes()), x.sizes()[d]);
   return cut("split", x, d, lengths);
 }
 
@@ -245,15 +254,18 @@ std::vector<Tensor> unbind(const Tensor& x, int64_t dim) {
   const int64_t d = wrap_dim("unbind", dim, x.dim());
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < x.sizes()[d]; ++i) parts.push_back(raw::select(x, d, i));
-  record_many("unbind", {x}, parts, [sizes = x.sizes(), options = options_of(x), d](const std::vector<Tensor>& dys) -> Grads {
-    Tensor dx = empty(sizes, options);
-    for (size_t i = 0; i < dys.size(); ++i) {
-      Tensor part = raw::select(dx, d, static_cast<int64_t>(i));
-      if (dys[i].defined()) kernels::copy(dys[i], part);
-      else kernels::fill(part, 0);
-    }
-    return {dx};
-  });
+  record_many("unbind", {x}, parts,
+              [sizes = x.sizes(), options = options_of(x), d](const std::vector<Tensor>& dys) -> Grads {
+                Tensor dx = empty(sizes, options);
+                for (size_t i = 0; i < dys.size(); ++i) {
+                  Tensor part = raw::select(dx, d, static_cast<int64_t>(i));
+                  if (dys[i].defined())
+                    kernels::copy(dys[i], part);
+                  else
+                    kernels::fill(part, 0);
+                }
+                return {dx};
+              });
   return parts;
 }
 
@@ -276,7 +288,8 @@ Tensor pad(const Tensor& x, const std::vector<Padding>& paddings, Scalar value) 
   kernels::fill(y, value);
   Tensor middle = inside(y, x.sizes());
   kernels::copy(x, middle);
-  return record("pad", {x}, y, [inside, wanted = x.sizes()](const Tensor& dy) -> Grads { return {raw::clone(inside(dy, wanted))}; });
+  return record("pad", {x}, y,
+                [inside, wanted = x.sizes()](const Tensor& dy) -> Grads { return {raw::clone(inside(dy, wanted))}; });
 }
 
 Tensor flip(const Tensor& x, int64_t dim) {
@@ -294,9 +307,10 @@ Tensor roll(const Tensor& x, int64_t shift, int64_t dim) {
 
 Tensor masked_fill(Tensor x, const Tensor& mask, Scalar value) {
   WEFT_CHECK(mask.dtype() == boolean, "masked_fill", "the mask must be bool, got {}", name(mask.dtype()));
-  WEFT_CHECK(mask.device() == x.device(), "masked_fill", "the tensor is on {}, the mask on {}", name(x.device()), name(mask.device()));
-  WEFT_CHECK(broadcast("masked_fill", x.sizes(), mask.sizes()) == x.sizes(), "masked_fill", "a mask {} does not fit into {}",
-             str(mask.sizes()), str(x.sizes()));
+  WEFT_CHECK(mask.device() == x.device(), "masked_fill", "the tensor is on {}, the mask on {}", name(x.device()),
+             name(mask.device()));
+  WEFT_CHECK(broadcast("masked_fill", x.sizes(), mask.sizes()) == x.sizes(), "masked_fill",
+             "a mask {} does not fit into {}", str(mask.sizes()), str(x.sizes()));
   const Tensor covered = raw::expand(mask, x.sizes());
   auto filled = [](const Tensor& from, const Tensor& where, Scalar v, Tensor to) {
     kernels::masked_fill(from, where, v, to);
@@ -328,7 +342,8 @@ Tensor triu(const Tensor& x, int64_t diagonal) {
 }
 
 Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
-  WEFT_CHECK(ids.dtype() == i64 || ids.dtype() == i32, "one_hot", "the ids must be i64 or i32, got {}", name(ids.dtype()));
+  WEFT_CHECK(ids.dtype() == i64 || ids.dtype() == i32, "one_hot", "the ids must be i64 or i32, got {}",
+             name(ids.dtype()));
   WEFT_CHECK(classes > 0, "one_hot", "wants at least 1 class, got {}", classes);
   kernels::check_index(ids, classes, "one_hot", "the classes");
   Shape sizes = ids.sizes();
@@ -341,7 +356,8 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
 
 Ranked topk(const Tensor& x, int64_t k, const TopkOptions& options) {
   const int64_t d = wrap_dim("topk", options.dim, x.dim());
-  WEFT_CHECK(k >= 0 && k <= x.sizes()[d], "topk", "{} values are not to be had from dimension {} of {}", k, d, str(x.sizes()));
+  WEFT_CHECK(k >= 0 && k <= x.sizes()[d], "topk", "{} values are not to be had from dimension {} of {}", k, d,
+             str(x.sizes()));
   Shape sizes = x.sizes();
   sizes[d] = k;
   Ranked y{empty(sizes, options_of(x)), empty(sizes, {i64, x.device()})};

@@ -1,5 +1,5 @@
-// Operations by index, joining and cutting, masks, the largest values. Indices are i64 or i32, count from 0, and one that
-// is out of range throws with its value, its position and the size.
+// Operations by index, joining and cutting, masks, the largest values. Indices are i64 or i32, count from 0, and one
+// that is out of range throws with its value, its position and the size.
 #pragma once
 
 #include <vector>
@@ -43,8 +43,8 @@ Tensor flip(const Tensor& x, int64_t dim);
 /// x moved by `shift` along `dim`, what leaves at one end entering at the other.
 Tensor roll(const Tensor& x, int64_t shift, int64_t dim);
 
-/// x with `value` where the boolean mask, broadcast to x, is true; no gradient there. Works in x's own memory where x is
-/// a temporary that nothing else can see.
+/// x with `value` where the boolean mask, broadcast to x, is true; no gradient there. Works in x's own memory where x
+/// is a temporary that nothing else can see.
 Tensor masked_fill(Tensor x, const Tensor& mask, Scalar value);
 /// The last two dimensions with 0 above the given diagonal (0: the main one, positive: above it).
 Tensor tril(const Tensor& x, int64_t diagonal = 0);
@@ -61,7 +61,8 @@ struct TopkOptions {
   int64_t dim = -1;
   bool largest = true;
 };
-/// The k largest (or smallest) values, best first. NaN counts as larger than every number; equal values keep their order.
+/// The k largest (or smallest) values, best first. NaN counts as larger than every number; equal values keep their
+/// order.
 Ranked topk(const Tensor& x, int64_t k, const TopkOptions& options = {});
 struct SortOptions {
   int64_t dim = -1;

@@ -5,7 +5,8 @@
 namespace weft::cpu_kernels {
 namespace {
 
-constexpr int64_t kBlocks = 64;  // Philox blocks at a time, one lane of a vector each; so many that their latencies overlap
+constexpr int64_t kBlocks =
+    64;  // Philox blocks at a time, one lane of a vector each; so many that their latencies overlap
 
 /// The words of kBlocks blocks from `counter` on, in order.
 void draw(uint64_t seed, uint64_t counter, uint32_t* words) {
@@ -63,8 +64,10 @@ void dropout(const Tensor& x, double p, Philox state, Tensor& out, Tensor& mask)
             to[first + i] = static_cast<T>(keep ? v : compute_t<T>(0));
           }
         };
-        if (count == kPiece) apply(kPiece);
-        else apply(count);
+        if (count == kPiece)
+          apply(kPiece);
+        else
+          apply(count);
       }
     });
   });

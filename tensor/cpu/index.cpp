@@ -34,7 +34,9 @@ void check_index(const Tensor& index, int64_t size, const char* op, const char* 
   const Tensor dense = raw::contiguous(index);
   dispatch_index(op, index.dtype(), [&]<class I>() {
     const I* values = dense.data<I>();
-    auto outside = [size](I v) { return static_cast<uint64_t>(static_cast<int64_t>(v)) >= static_cast<uint64_t>(size); };
+    auto outside = [size](I v) {
+      return static_cast<uint64_t>(static_cast<int64_t>(v)) >= static_cast<uint64_t>(size);
+    };
     std::atomic<bool> any{false};
     parallel_for(dense.numel(), kGrain, [&](int64_t begin, int64_t end) {
       unsigned bad = 0;
@@ -66,7 +68,8 @@ void gather(const Tensor& x, int64_t dim, const Tensor& index, Tensor& out) {
           std::copy_n(source + k[0] * step, n, y);
           return;
         }
-        for (int64_t i = 0; i < n; ++i) y[i * steps[0]] = source[i * steps[2] + static_cast<int64_t>(k[i * steps[1]]) * step];
+        for (int64_t i = 0; i < n; ++i)
+          y[i * steps[0]] = source[i * steps[2] + static_cast<int64_t>(k[i * steps[1]]) * step];
       });
     });
   });
@@ -80,7 +83,8 @@ struct Line {
   int64_t source_step, index_step, out_step;
 };
 
-template <class T, class I> void add_line(const Line& line, const T* source, const I* index, T* out) {
+template <class T, class I>
+void add_line(const Line& line, const T* source, const I* index, T* out) {
   for (int64_t k = 0; k < line.count; ++k) {
     T& y = out[static_cast<int64_t>(index[k * line.index_step]) * line.out_step];
     y = static_cast<T>(load(y) + load(source[k * line.source_step]));
@@ -91,7 +95,8 @@ template <class T, class I> void add_line(const Line& line, const T* source, con
 template <class T, class I>
 void add_line_in_double(const Line& line, const T* source, const I* index, T* out, std::vector<double>& sums) {
   sums.resize(static_cast<size_t>(line.length));
-  for (int64_t j = 0; j < line.length; ++j) sums[static_cast<size_t>(j)] = static_cast<double>(load(out[j * line.out_step]));
+  for (int64_t j = 0; j < line.length; ++j)
+    sums[static_cast<size_t>(j)] = static_cast<double>(load(out[j * line.out_step]));
   for (int64_t k = 0; k < line.count; ++k)
     sums[static_cast<size_t>(index[k * line.index_step])] += static_cast<double>(load(source[k * line.source_step]));
   for (int64_t j = 0; j < line.length; ++j)
@@ -105,13 +110,15 @@ void scatter_add(const Tensor& source, int64_t dim, const Tensor& index, Tensor&
   const Tensor source_lines = lines_of(source, dim), index_lines = lines_of(index, dim);
   const Tensor out_lines = still_along(out, dim, source_lines.sizes());
   const Loop<3> loop({&source_lines, &index_lines, &out_lines});
-  const Line line{source.sizes()[dim], out.sizes()[dim], source.strides()[dim], index.strides()[dim], out.strides()[dim]};
+  const Line line{source.sizes()[dim], out.sizes()[dim], source.strides()[dim], index.strides()[dim],
+                  out.strides()[dim]};
   dispatch_index("scatter_add", index.dtype(), [&]<class I>() {
     dispatch(out.dtype(), [&]<class T>() {
       const T* const from = source.data<T>();
       const I* const where = index.data<I>();
       T* const to = out.data<T>();
-      const bool in_double = FloatingElement<T> && !std::is_same_v<T, double> && line.count > (sizeof(T) == 2 ? 1 : 256);
+      const bool in_double =
+          FloatingElement<T> && !std::is_same_v<T, double> && line.count > (sizeof(T) == 2 ? 1 : 256);
       loop.run(
           [&](int64_t n, const auto& at, const auto& steps) {
             std::vector<double> sums;
@@ -119,8 +126,10 @@ void scatter_add(const Tensor& source, int64_t dim, const Tensor& index, Tensor&
               const T* const s = from + at[0] + i * steps[0];
               const I* const k = where + at[1] + i * steps[1];
               T* const y = to + at[2] + i * steps[2];
-              if (in_double) add_line_in_double(line, s, k, y, sums);
-              else add_line(line, s, k, y);
+              if (in_double)
+                add_line_in_double(line, s, k, y, sums);
+              else
+                add_line(line, s, k, y);
             }
           },
           std::max<int64_t>(1, kGrain / line.count));
@@ -143,7 +152,8 @@ void index_add(const Tensor& source, int64_t dim, const Tensor& index, Tensor& o
       if (outer == 1) return add_rows(lists, s, y, inner);
       parallel_for(outer, std::max<int64_t>(1, kGrain / (n * inner)), [&](int64_t begin, int64_t end) {
         for (int64_t o = begin; o < end; ++o)
-          for (const RowRuns::Run& run : lists.runs) add_run(lists, run, s + o * n * inner, y + o * rows * inner, inner, 0, inner);
+          for (const RowRuns::Run& run : lists.runs)
+            add_run(lists, run, s + o * n * inner, y + o * rows * inner, inner, 0, inner);
       });
     });
   });
@@ -187,14 +197,18 @@ void topk(const Tensor& x, int64_t dim, bool largest, Tensor& values, Tensor& in
         [&](int64_t count, const auto& at, const auto& steps) {
           std::vector<Item> items(static_cast<size_t>(n));
           auto order = [&](const auto& before) {
-            if (k == n) std::sort(items.begin(), items.end(), before);
-            else std::partial_sort(items.begin(), items.begin() + k, items.end(), before);
+            if (k == n)
+              std::sort(items.begin(), items.end(), before);
+            else
+              std::partial_sort(items.begin(), items.begin() + k, items.end(), before);
           };
           for (int64_t i = 0; i < count; ++i) {
             const T* const line = from + at[0] + i * steps[0];
             for (int64_t j = 0; j < n; ++j) items[static_cast<size_t>(j)] = {load(line[j * x_step]), j};
-            if (largest) order(falls);
-            else order(rises);
+            if (largest)
+              order(falls);
+            else
+              order(rises);
             for (int64_t j = 0; j < k; ++j) {
               to[at[1] + i * steps[1] + j * value_step] = static_cast<T>(items[static_cast<size_t>(j)].value);
               where[at[2] + i * steps[2] + j * index_step] = items[static_cast<size_t>(j)].index;

@@ -20,7 +20,8 @@ struct RowRuns {
   int64_t longest = 0;
 
   /// index[i] in [0, rows); positions that name row `skip` are left out.
-  template <class I> RowRuns(const I* index, int64_t n, int64_t rows, int64_t skip = -1) {
+  template <class I>
+  RowRuns(const I* index, int64_t n, int64_t rows, int64_t skip = -1) {
     std::vector<int64_t> ends(static_cast<size_t>(rows) + 1);
     for (int64_t i = 0; i < n; ++i)
       if (index[i] != skip) ++ends[static_cast<size_t>(index[i]) + 1];
@@ -37,7 +38,8 @@ struct RowRuns {
 
 /// out[row] += source[p] for each position p of a run, columns [first, last).
 template <class T>
-void add_run(const RowRuns& lists, const RowRuns::Run& run, const T* source, T* out, int64_t width, int64_t first, int64_t last) {
+void add_run(const RowRuns& lists, const RowRuns::Run& run, const T* source, T* out, int64_t width, int64_t first,
+             int64_t last) {
   using Sum = std::conditional_t<FloatingElement<T>, double, T>;
   constexpr int64_t kBlock = 64;
   T* const row = out + run.row * width;
@@ -54,7 +56,8 @@ void add_run(const RowRuns& lists, const RowRuns::Run& run, const T* source, T* 
 }
 
 /// Adds the rows of source [N, width] to those of out [rows, width] that `lists` names, both dense.
-template <class T> void add_rows(const RowRuns& lists, const T* source, T* out, int64_t width) {
+template <class T>
+void add_rows(const RowRuns& lists, const T* source, T* out, int64_t width) {
   const auto n = static_cast<int64_t>(lists.positions.size());
   // A row that takes most of the positions (padding) would leave the other threads idle: share out columns instead.
   if (lists.longest > n / 2 && width >= 32) {

@@ -29,8 +29,8 @@ Outcome run(bool recomputed, bool input_wants_gradient = true) {
   auto call = [&](const Tensor& h) { return recomputed ? recompute(block, h) : block(h); };
   const Tensor y = dropout(call(call(x)), 0.1, true);
   sum(square(y)).backward();
-  return {y.to_vector<float>(), input_wants_gradient ? x.grad().to_vector<float>() : Floats(), weight.grad().to_vector<float>(),
-          default_generator().state().offset};
+  return {y.to_vector<float>(), input_wants_gradient ? x.grad().to_vector<float>() : Floats(),
+          weight.grad().to_vector<float>(), default_generator().state().offset};
 }
 
 TEST(Recompute, SameValuesGradientsAndDraws) {

@@ -19,7 +19,8 @@ TEST(Embedding, BadIdNamesItselfAndTheVocabulary) {
   const Tensor weight = randn({5, 3});
   EXPECT_ERROR(embedding(weight, from<int64_t>({0, 4, 5, 1}, {2, 2})),
                "[embedding] index 5 at position [1, 0] is out of range for a vocabulary of size 5");
-  EXPECT_ERROR(embedding(weight, from<int64_t>({-1}, {1})), "index -1 at position [0] is out of range for a vocabulary of size 5");
+  EXPECT_ERROR(embedding(weight, from<int64_t>({-1}, {1})),
+               "index -1 at position [0] is out of range for a vocabulary of size 5");
   EXPECT_ERROR(embedding(weight, from<int32_t>({7}, {1})), "index 7 at position [0]");
   EXPECT_ERROR(embedding(weight, zeros({2})), "the ids must be i64 or i32, got f32");
   EXPECT_ERROR(embedding(weight, zeros({2}, i64), 5), "padding_idx 5 is not a row of weight [5, 3]");

@@ -18,7 +18,8 @@ const In kDistinct{.sizes = {3, 7, 4}, .distinct = true};
 std::vector<int64_t> ranked(const Ref& x, int64_t i, int64_t k, bool largest) {
   std::vector<int64_t> order(static_cast<size_t>(x.sizes[1]));
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) { return largest ? x(i, a, k) > x(i, b, k) : x(i, a, k) < x(i, b, k); });
+  std::ranges::stable_sort(
+      order, [&](int64_t a, int64_t b) { return largest ? x(i, a, k) > x(i, b, k) : x(i, a, k) < x(i, b, k); });
   return order;
 }
 
@@ -136,7 +137,10 @@ OpCases joins() {
   return {
       {.name = "cat",
        .inputs = {{{2, 3, 4}}, {{2, 1, 4}}, {{2, 2, 4}}},
-       .run = [](const Tensors& x) { return cat({x[0], x[1], x[2]}, 1); },
+       .run =
+           [](const Tensors& x) {
+             return cat({x[0], x[1], x[2]}, 1);
+           },
        .reference =
            [](const Refs& x) {
              Ref y({2, 6, 4});
@@ -152,7 +156,10 @@ OpCases joins() {
        .bench = {{{256, 1024}}, {{256, 1024}}, {{256, 1024}}}},
       {.name = "stack",
        .inputs = {{{2, 3}}, {{2, 3}}},
-       .run = [](const Tensors& x) { return stack({x[0], x[1], x[0]}, -1); },
+       .run =
+           [](const Tensors& x) {
+             return stack({x[0], x[1], x[0]}, -1);
+           },
        .reference =
            [](const Refs& x) {
              Ref y({2, 3, 3});
@@ -195,7 +202,10 @@ OpCases joins() {
            }},
       {.name = "pad",
        .inputs = {{{2, 3, 4}}},
-       .run = [](const Tensors& x) { return pad(x[0], {{1, 0}, {2, 3}}, -0.5); },
+       .run =
+           [](const Tensors& x) {
+             return pad(x[0], {{1, 0}, {2, 3}}, -0.5);
+           },
        .reference =
            [](const Refs& x) {
              Ref y({2, 4, 9}, -0.5);
@@ -261,12 +271,20 @@ OpCases masks_and_ranks() {
                if (i % 5 < i / 5 - 1) y[i] = 0;
              return y;
            }},
-      rank_case("topk/largest", [](const Tensor& x) { return topk(x, 3, {.dim = 1}).values; }, 3, true, false),
-      rank_case("topk/smallest", [](const Tensor& x) { return topk(x, 2, {.dim = 1, .largest = false}).values; }, 2, false, false),
-      rank_case("topk/indices", [](const Tensor& x) { return topk(x, 3, {.dim = -2}).indices; }, 3, true, true),
-      rank_case("sort/rising", [](const Tensor& x) { return sort(x, {.dim = 1}).values; }, 7, false, false),
-      rank_case("sort/falling", [](const Tensor& x) { return sort(x, {.dim = 1, .descending = true}).values; }, 7, true, false),
-      rank_case("sort/indices", [](const Tensor& x) { return sort(x, {.dim = 1}).indices; }, 7, false, true),
+      rank_case(
+          "topk/largest", [](const Tensor& x) { return topk(x, 3, {.dim = 1}).values; }, 3, true, false),
+      rank_case(
+          "topk/smallest", [](const Tensor& x) { return topk(x, 2, {.dim = 1, .largest = false}).values; }, 2, false,
+          false),
+      rank_case(
+          "topk/indices", [](const Tensor& x) { return topk(x, 3, {.dim = -2}).indices; }, 3, true, true),
+      rank_case(
+          "sort/rising", [](const Tensor& x) { return sort(x, {.dim = 1}).values; }, 7, false, false),
+      rank_case(
+          "sort/falling", [](const Tensor& x) { return sort(x, {.dim = 1, .descending = true}).values; }, 7, true,
+          false),
+      rank_case(
+          "sort/indices", [](const Tensor& x) { return sort(x, {.dim = 1}).indices; }, 7, false, true),
   };
 }
 

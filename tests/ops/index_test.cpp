@@ -33,7 +33,8 @@ TEST(Gather, OutOfRangeNamesValuePositionAndSize) {
                "[index_select] index 2 at position [1] is out of range for a dimension of size 2");
   EXPECT_ERROR(scatter_add(x, 0, full({1, 3}, 7, i64), ones({1, 3})), "index 7 at position [0, 0]");
   EXPECT_ERROR(index_add(x, 0, full({1}, std::numeric_limits<int64_t>::min(), i64), ones({1, 3})), "at position [0]");
-  EXPECT_ERROR(one_hot(from<int64_t>({1, 4}, {2}), 4), "[one_hot] index 4 at position [1] is out of range for the classes of size 4");
+  EXPECT_ERROR(one_hot(from<int64_t>({1, 4}, {2}), 4),
+               "[one_hot] index 4 at position [1] is out of range for the classes of size 4");
 }
 
 TEST(Gather, RefusesWhatDoesNotFit) {
@@ -117,7 +118,8 @@ TEST(Cat, KeepsChannelsLastAndTakesEmptyParts) {
 }
 
 TEST(Cat, RefusesPartsThatDiffer) {
-  EXPECT_ERROR(cat({zeros({2, 3}), zeros({2, 4})}, 0), "part 0 is [2, 3], part 1 is [2, 4]: only dimension 0 may differ");
+  EXPECT_ERROR(cat({zeros({2, 3}), zeros({2, 4})}, 0),
+               "part 0 is [2, 3], part 1 is [2, 4]: only dimension 0 may differ");
   EXPECT_ERROR(cat({zeros({2, 3}), zeros({2})}, 1), "part 1 is [2]");
   EXPECT_ERROR(cat({zeros({2}), zeros({2}, f64)}), "part 0 is f32, part 1 is f64");
   EXPECT_ERROR(cat({}), "nothing to join");

@@ -36,7 +36,8 @@ TEST(Print, EachKindOfValue) {
 
 TEST(Print, MiddlesAreCut) {
   EXPECT_EQ(arange(1000).str(), "[  0,   1,   2, …, 997, 998, 999]\n[1000] i64 cpu");
-  EXPECT_EQ(arange(24).str(), "[ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, …, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]\n[24] i64 cpu");
+  EXPECT_EQ(arange(24).str(),
+            "[ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, …, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]\n[24] i64 cpu");
   EXPECT_EQ(arange(10'000).reshape({100, 100}).t().str(),
             "[[   0,  100,  200, …, 9700, 9800, 9900],\n"
             " [   1,  101,  201, …, 9701, 9801, 9901],\n"
