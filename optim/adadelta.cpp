@@ -5,7 +5,9 @@
 
 namespace weft::optim {
 
-Adadelta::Adadelta(std::vector<Group<AdadeltaOptions>> groups) : OptimizerOf("adadelta", std::move(groups)) { check_all(); }
+Adadelta::Adadelta(std::vector<Group<AdadeltaOptions>> groups) : OptimizerOf("adadelta", std::move(groups)) {
+  check_all();
+}
 
 std::vector<Optimizer::Field> Adadelta::fields(size_t group) {
   AdadeltaOptions& o = options_[group];
@@ -20,9 +22,7 @@ void Adadelta::check(size_t group) const {
   check_not_negative(name(), "weight_decay", o.weight_decay);
 }
 
-std::vector<Optimizer::Slot> Adadelta::slots(size_t) const {
-  return {{"square_avg"}, {"acc_delta"}};
-}
+std::vector<Optimizer::Slot> Adadelta::slots(size_t) const { return {{"square_avg"}, {"acc_delta"}}; }
 
 void Adadelta::update(size_t group, const Batch& batch) {
   const AdadeltaOptions& o = options_[group];

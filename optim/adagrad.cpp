@@ -9,8 +9,11 @@ Adagrad::Adagrad(std::vector<Group<AdagradOptions>> groups) : OptimizerOf("adagr
 
 std::vector<Optimizer::Field> Adagrad::fields(size_t group) {
   AdagradOptions& o = options_[group];
-  return {{"lr", o.lr}, {"lr_decay", o.lr_decay}, {"weight_decay", o.weight_decay},
-          {"initial_accumulator_value", o.initial_accumulator_value}, {"eps", o.eps}};
+  return {{"lr", o.lr},
+          {"lr_decay", o.lr_decay},
+          {"weight_decay", o.weight_decay},
+          {"initial_accumulator_value", o.initial_accumulator_value},
+          {"eps", o.eps}};
 }
 
 void Adagrad::check(size_t group) const {
@@ -29,7 +32,8 @@ std::vector<Optimizer::Slot> Adagrad::slots(size_t group) const {
 void Adagrad::update(size_t group, const Batch& batch) {
   const AdagradOptions& o = options_[group];
   const double lr = o.lr / (1 + static_cast<double>(batch.step - 1) * o.lr_decay);
-  kernels::adagrad_step(batch.params, batch.grads, batch.state[0], {.lr = lr, .eps = o.eps, .weight_decay = o.weight_decay});
+  kernels::adagrad_step(batch.params, batch.grads, batch.state[0],
+                        {.lr = lr, .eps = o.eps, .weight_decay = o.weight_decay});
 }
 
 }  // namespace weft::optim

@@ -10,7 +10,7 @@ struct AdagradOptions {
   double lr_decay = 0;      ///< step t runs with lr / (1 + (t - 1) · lr_decay)
   double weight_decay = 0;  ///< L2
   double initial_accumulator_value = 0;
-  double eps = 1e-10;       ///< added to the root
+  double eps = 1e-10;  ///< added to the root
 };
 
 /// s = s + g², p -= lr · g / (√s + eps). State: sum.

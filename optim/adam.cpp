@@ -8,12 +8,15 @@
 namespace weft::optim {
 namespace {
 
-template <class Options> std::vector<Optimizer::Field> fields_of(Options& o) {
-  return {{"lr", o.lr},   {"beta1", o.beta1},               {"beta2", o.beta2},
-          {"eps", o.eps}, {"weight_decay", o.weight_decay}, {"amsgrad", o.amsgrad}};
+template <class Options>
+std::vector<Optimizer::Field> fields_of(Options& o) {
+  return {
+      {"lr", o.lr},          {"beta1", o.beta1}, {"beta2", o.beta2}, {"eps", o.eps}, {"weight_decay", o.weight_decay},
+      {"amsgrad", o.amsgrad}};
 }
 
-template <class Options> void check_options(const char* name, const Options& o) {
+template <class Options>
+void check_options(const char* name, const Options& o) {
   check_not_negative(name, "lr", o.lr);
   check_fraction(name, "beta1", o.beta1);
   check_fraction(name, "beta2", o.beta2);
@@ -26,7 +29,8 @@ std::vector<Optimizer::Slot> slots_of(bool amsgrad) {
   return {{"exp_avg"}, {"exp_avg_sq"}};
 }
 
-template <class Options> void run(const Options& o, double l2, double decay, const Optimizer::Batch& batch) {
+template <class Options>
+void run(const Options& o, double l2, double decay, const Optimizer::Batch& batch) {
   const auto t = static_cast<double>(batch.step);
   const AdamArgs args{.lr = o.lr,
                       .beta1 = o.beta1,
@@ -46,9 +50,7 @@ Adam::Adam(std::vector<Group<AdamOptions>> groups) : OptimizerOf("adam", std::mo
 std::vector<Optimizer::Field> Adam::fields(size_t group) { return fields_of(options_[group]); }
 void Adam::check(size_t group) const { check_options(name(), options_[group]); }
 std::vector<Optimizer::Slot> Adam::slots(size_t group) const { return slots_of(options_[group].amsgrad); }
-void Adam::update(size_t group, const Batch& batch) {
-  run(options_[group], options_[group].weight_decay, 1, batch);
-}
+void Adam::update(size_t group, const Batch& batch) { run(options_[group], options_[group].weight_decay, 1, batch); }
 
 AdamW::AdamW(std::vector<Group<AdamWOptions>> groups) : OptimizerOf("adamw", std::move(groups)) { check_all(); }
 std::vector<Optimizer::Field> AdamW::fields(size_t group) { return fields_of(options_[group]); }

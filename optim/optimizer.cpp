@@ -31,8 +31,10 @@ Tensor matching(const Tensor& grad, const Tensor& parameter) {
 
 void check_parameter(const char* optimizer, const Named& p) {
   WEFT_CHECK(p.value.defined(), optimizer, "parameter {} is undefined", p.name);
-  WEFT_CHECK(is_floating(p.value.dtype()), optimizer, "parameter {} is {}, not floating", p.name, weft::name(p.value.dtype()));
-  WEFT_CHECK(p.value.is_leaf(), optimizer, "parameter {} is the result of {}, not a leaf", p.name, node_of(p.value)->name());
+  WEFT_CHECK(is_floating(p.value.dtype()), optimizer, "parameter {} is {}, not floating", p.name,
+             weft::name(p.value.dtype()));
+  WEFT_CHECK(p.value.is_leaf(), optimizer, "parameter {} is the result of {}, not a leaf", p.name,
+             node_of(p.value)->name());
   WEFT_CHECK(raw::is_dense(p.value), optimizer, "parameter {} {} is a view with gaps (strides {})", p.name,
              str(p.value.sizes()), str(p.value.strides()));
 }
@@ -48,8 +50,10 @@ void check_fraction(const char* optimizer, const char* what, double value) {
 }
 
 void Optimizer::Field::set(double value) const {
-  if (number) *number = value;
-  else *flag = value != 0;
+  if (number)
+    *number = value;
+  else
+    *flag = value != 0;
 }
 
 void Optimizer::add_group(const char* optimizer, std::vector<Named> parameters) {

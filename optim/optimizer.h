@@ -34,7 +34,8 @@ class Optimizer {
     const char* name;
     double initial = 0;
   };
-  /// Parameters of one group, dtype, device and step count, gradients in the same memory order, and a list for each slot.
+  /// Parameters of one group, dtype, device and step count, gradients in the same memory order, and a list for each
+  /// slot.
   struct Batch {
     int64_t step = 0;  ///< 1 at the first
     std::vector<Tensor> params, grads;
@@ -65,8 +66,8 @@ class Optimizer {
   /// "group.<i>.<hyperparameter>" (f64), "step.<parameter>" (i64) and, from a parameter's first step on,
   /// "<state>.<parameter>", such as "exp_avg.conv1.weight". State tensors share memory with the optimizer.
   std::vector<Named> state_dict() const;
-  /// Restores all that `state_dict` says, hyperparameters included: the next step is the one that would have come. Missing,
-  /// unexpected and misshapen entries throw one error that lists them all, and nothing has changed then.
+  /// Restores all that `state_dict` says, hyperparameters included: the next step is the one that would have come.
+  /// Missing, unexpected and misshapen entries throw one error that lists them all, and nothing has changed then.
   void load_state_dict(const std::vector<Named>& state);
 
  protected:
@@ -96,13 +97,15 @@ class Optimizer {
 };
 
 /// Parameters that share their options.
-template <class Options> struct Group {
+template <class Options>
+struct Group {
   std::vector<Named> parameters;
   Options options = {};
 };
 
 /// Holds the options of the groups. A subclass calls `check_all` at the end of its constructor.
-template <class Options> class OptimizerOf : public Optimizer {
+template <class Options>
+class OptimizerOf : public Optimizer {
  public:
   const char* name() const override { return name_; }
   const Options& options(size_t group = 0) const { return options_.at(group); }
@@ -125,7 +128,8 @@ template <class Options> class OptimizerOf : public Optimizer {
 };
 
 /// One group.
-template <class Options> std::vector<Group<Options>> one_group(std::vector<Named> parameters, const Options& options) {
+template <class Options>
+std::vector<Group<Options>> one_group(std::vector<Named> parameters, const Options& options) {
   std::vector<Group<Options>> groups(1);
   groups[0] = {std::move(parameters), options};
   return groups;

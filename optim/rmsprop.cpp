@@ -9,7 +9,11 @@ RMSprop::RMSprop(std::vector<Group<RmspropOptions>> groups) : OptimizerOf("rmspr
 
 std::vector<Optimizer::Field> RMSprop::fields(size_t group) {
   RmspropOptions& o = options_[group];
-  return {{"lr", o.lr}, {"alpha", o.alpha}, {"eps", o.eps}, {"weight_decay", o.weight_decay}, {"momentum", o.momentum},
+  return {{"lr", o.lr},
+          {"alpha", o.alpha},
+          {"eps", o.eps},
+          {"weight_decay", o.weight_decay},
+          {"momentum", o.momentum},
           {"centered", o.centered}};
 }
 
@@ -33,9 +37,10 @@ std::vector<Optimizer::Slot> RMSprop::slots(size_t group) const {
 void RMSprop::update(size_t group, const Batch& batch) {
   const RmspropOptions& o = options_[group];
   const std::span<const Tensor> none;
-  kernels::rmsprop_step(batch.params, batch.grads, batch.state[0], o.centered ? std::span(batch.state[1]) : none,
-                        o.momentum != 0 ? std::span(batch.state.back()) : none,
-                        {.lr = o.lr, .alpha = o.alpha, .eps = o.eps, .weight_decay = o.weight_decay, .momentum = o.momentum});
+  kernels::rmsprop_step(
+      batch.params, batch.grads, batch.state[0], o.centered ? std::span(batch.state[1]) : none,
+      o.momentum != 0 ? std::span(batch.state.back()) : none,
+      {.lr = o.lr, .alpha = o.alpha, .eps = o.eps, .weight_decay = o.weight_decay, .momentum = o.momentum});
 }
 
 }  // namespace weft::optim

@@ -12,7 +12,7 @@ struct RmspropOptions {
   double eps = 1e-8;        ///< added to the root
   double weight_decay = 0;  ///< L2
   double momentum = 0;
-  bool centered = false;    ///< divide by the deviation in place of the root mean square
+  bool centered = false;  ///< divide by the deviation in place of the root mean square
 };
 
 /// v = alpha · v + (1 - alpha) g², b = momentum · b + g / (√v + eps), p -= lr · b.

@@ -11,7 +11,10 @@ SGD::SGD(std::vector<Group<SgdOptions>> groups) : OptimizerOf("sgd", std::move(g
 
 std::vector<Optimizer::Field> SGD::fields(size_t group) {
   SgdOptions& o = options_[group];
-  return {{"lr", o.lr}, {"momentum", o.momentum}, {"dampening", o.dampening}, {"weight_decay", o.weight_decay},
+  return {{"lr", o.lr},
+          {"momentum", o.momentum},
+          {"dampening", o.dampening},
+          {"weight_decay", o.weight_decay},
           {"nesterov", o.nesterov}};
 }
 

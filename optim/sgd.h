@@ -1,5 +1,5 @@
-// Stochastic gradient descent with momentum (Polyak, 1964; in the form of Sutskever et al., ICML 2013, with the learning
-// rate outside of the momentum buffer), Nesterov's variant, and L2 weight decay.
+// Stochastic gradient descent with momentum (Polyak, 1964; in the form of Sutskever et al., ICML 2013, with the
+// learning rate outside of the momentum buffer), Nesterov's variant, and L2 weight decay.
 #pragma once
 
 #include "optim/optimizer.h"
@@ -14,8 +14,8 @@ struct SgdOptions {
   bool nesterov = false;    ///< wants momentum above 0 and no dampening
 };
 
-/// b = momentum · b + (1 - dampening) g (b = g at the first step), p -= lr · b; with Nesterov p -= lr · (g + momentum · b).
-/// State: momentum_buffer where momentum is not 0.
+/// b = momentum · b + (1 - dampening) g, and b = g at the first step; p -= lr · b, with Nesterov
+/// p -= lr · (g + momentum · b). State: momentum_buffer where momentum is not 0.
 class SGD : public OptimizerOf<SgdOptions> {
  public:
   explicit SGD(std::vector<Named> parameters, const SgdOptions& options = {})

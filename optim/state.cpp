@@ -16,8 +16,10 @@ class Entries {
  public:
   explicit Entries(const std::vector<Named>& state) {
     for (const Named& entry : state) {
-      if (!entry.value.defined()) problems.push_back(fmt::format("{} is undefined", entry.name));
-      else if (!entries_.emplace(entry.name, entry.value).second) problems.push_back(fmt::format("{} is there twice", entry.name));
+      if (!entry.value.defined())
+        problems.push_back(fmt::format("{} is undefined", entry.name));
+      else if (!entries_.emplace(entry.name, entry.value).second)
+        problems.push_back(fmt::format("{} is there twice", entry.name));
     }
   }
 
@@ -30,8 +32,8 @@ class Entries {
     }
     const Tensor& x = node.mapped();
     if (x.dtype() == dtype && x.sizes() == sizes) return x;
-    problems.push_back(fmt::format("{} is {} {}, not {} {}", name, weft::name(x.dtype()), str(x.sizes()), weft::name(dtype),
-                                   str(sizes)));
+    problems.push_back(fmt::format("{} is {} {}, not {} {}", name, weft::name(x.dtype()), str(x.sizes()),
+                                   weft::name(dtype), str(sizes)));
     return {};
   }
 
@@ -114,11 +116,13 @@ void Optimizer::load_state_dict(const std::vector<Named>& state) {
       if (fresh.step < 0) entries.problems.push_back(fmt::format("step.{} is {}", p.name, fresh.step));
       if (fresh.step <= 0) continue;
       for (const Slot& slot : wanted)
-        fresh.tensors.push_back(entries.take(fmt::format("{}.{}", slot.name, p.name), state_dtype(p.value), p.value.sizes()));
+        fresh.tensors.push_back(
+            entries.take(fmt::format("{}.{}", slot.name, p.name), state_dtype(p.value), p.value.sizes()));
     }
   }
   entries.no_more();
-  WEFT_CHECK(entries.problems.empty(), name(), "the state does not fit this optimizer: {}", fmt::join(entries.problems, "; "));
+  WEFT_CHECK(entries.problems.empty(), name(), "the state does not fit this optimizer: {}",
+             fmt::join(entries.problems, "; "));
 
   for (size_t g = 0; g < groups_.size(); ++g)
     for (size_t i = 0; i < loaded[g].size(); ++i)

@@ -29,7 +29,7 @@ struct PoolWindow {
   bool count_padding = true;  // average: padding counts as zeros, but not what a window of ceil_mode has beyond it
 };
 
-// Hyperparameters of the optimizer kernels, as tensor/cpu/optim.cpp uses them: what depends on the step is a number here.
+// Hyperparameters of the optimizer kernels: what depends on the step is a number here.
 
 struct SgdArgs {
   double lr, momentum, dampening, weight_decay;

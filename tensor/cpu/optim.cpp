@@ -1,5 +1,6 @@
 // Optimizer steps, norm and scaling over lists of tensors: one pass over memory, and one team of threads for the whole
-// list. Elements are independent of each other, and sums have fixed pieces, so nothing depends on the number of threads.
+// list. Elements are independent of each other, and sums have fixed pieces, so nothing depends on the number of
+// threads.
 #include <cmath>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace weft::cpu_kernels {
 namespace {
 
 /// body(k, begin, end): elements [begin, end) of tensor k; the list counts as one range that the threads share.
-template <class Body> void over_list(std::span<const Tensor> list, const Body& body) {
+template <class Body>
+void over_list(std::span<const Tensor> list, const Body& body) {
   std::vector<int64_t> starts(list.size() + 1, 0);
   for (size_t k = 0; k < list.size(); ++k) starts[k + 1] = starts[k] + list[k].numel();
   parallel_for(starts.back(), kGrain, [&](int64_t begin, int64_t end) {
@@ -24,7 +26,8 @@ template <class Body> void over_list(std::span<const Tensor> list, const Body& b
   });
 }
 
-template <class T> std::vector<T*> pointers(std::span<const Tensor> list) {
+template <class T>
+std::vector<T*> pointers(std::span<const Tensor> list) {
   std::vector<T*> out;
   for (const Tensor& x : list) out.push_back(x.data<T>());
   return out;
@@ -42,20 +45,23 @@ void update(std::span<const Tensor> params, std::span<const Tensor> grads, const
   const auto p = pointers<T>(params), g = pointers<T>(grads);
   const std::array<std::vector<compute_t<T>*>, sizeof...(Lists)> s{pointers<compute_t<T>>(states)...};
   WEFT_ASSERT(g.size() == p.size() && ((states.size() == p.size()) && ...));
-  over_list(params, [&]<size_t... I>(std::index_sequence<I...>) {
-    return [&](size_t k, int64_t begin, int64_t end) {
-      run(f, end - begin, p[k] + begin, static_cast<const T*>(g[k] + begin), s[I][k] + begin...);
-    };
-  }(std::index_sequence_for<Lists...>{}));
+  over_list(
+      params, [&]<size_t... I>(std::index_sequence<I...>) {
+        return [&](size_t k, int64_t begin, int64_t end) {
+          run(f, end - begin, p[k] + begin, static_cast<const T*>(g[k] + begin), s[I][k] + begin...);
+        };
+      }(std::index_sequence_for<Lists...>{}));
 }
 
 /// f.operator()<T>() for the dtype of a list that is not empty.
-template <class F> void for_dtype_of(const char* op, std::span<const Tensor> params, const F& f) {
+template <class F>
+void for_dtype_of(const char* op, std::span<const Tensor> params, const F& f) {
   if (!params.empty()) dispatch_floating(op, params.front().dtype(), f);
 }
 
 /// Sum of squares in double: 32 partial sums, so that it becomes vector code.
-template <class T> double sum_of_squares(const T* x, int64_t n) {
+template <class T>
+double sum_of_squares(const T* x, int64_t n) {
   constexpr int64_t kLanes = 32;
   double lane[kLanes] = {};
   int64_t i = 0;
@@ -84,16 +90,22 @@ void sgd_step(std::span<const Tensor> params, std::span<const Tensor> grads, std
     if (momenta.empty()) {
       update<T>(params, grads, [=](C p, C g) { return p - lr * (g + decay * p); });
     } else if (args.nesterov) {
-      update<T>(params, grads, [=](C p, C g, C& m) {
-        g += decay * p;
-        m = momentum * m + share * g;
-        return p - lr * (g + momentum * m);
-      }, momenta);
+      update<T>(
+          params, grads,
+          [=](C p, C g, C& m) {
+            g += decay * p;
+            m = momentum * m + share * g;
+            return p - lr * (g + momentum * m);
+          },
+          momenta);
     } else {
-      update<T>(params, grads, [=](C p, C g, C& m) {
-        m = momentum * m + share * (g + decay * p);
-        return p - lr * m;
-      }, momenta);
+      update<T>(
+          params, grads,
+          [=](C p, C g, C& m) {
+            m = momentum * m + share * (g + decay * p);
+            return p - lr * m;
+          },
+          momenta);
     }
   });
 }
@@ -107,20 +119,26 @@ void adam_step(std::span<const Tensor> params, std::span<const Tensor> grads, st
             beta2 = static_cast<C>(args.beta2), rest2 = static_cast<C>(1 - args.beta2), eps = static_cast<C>(args.eps),
             l2 = static_cast<C>(args.l2), decay = static_cast<C>(args.decay);
     if (max_squares.empty()) {
-      update<T>(params, grads, [=](C p, C g, C& m, C& v) {
-        g += l2 * p;
-        m = beta1 * m + rest1 * g;
-        v = beta2 * v + rest2 * g * g;
-        return p * decay - size * m / (std::sqrt(v) * scale + eps);
-      }, means, squares);
+      update<T>(
+          params, grads,
+          [=](C p, C g, C& m, C& v) {
+            g += l2 * p;
+            m = beta1 * m + rest1 * g;
+            v = beta2 * v + rest2 * g * g;
+            return p * decay - size * m / (std::sqrt(v) * scale + eps);
+          },
+          means, squares);
     } else {
-      update<T>(params, grads, [=](C p, C g, C& m, C& v, C& top) {
-        g += l2 * p;
-        m = beta1 * m + rest1 * g;
-        v = beta2 * v + rest2 * g * g;
-        top = v < top ? top : v;  // a NaN stays
-        return p * decay - size * m / (std::sqrt(top) * scale + eps);
-      }, means, squares, max_squares);
+      update<T>(
+          params, grads,
+          [=](C p, C g, C& m, C& v, C& top) {
+            g += l2 * p;
+            m = beta1 * m + rest1 * g;
+            v = beta2 * v + rest2 * g * g;
+            top = v < top ? top : v;  // a NaN stays
+            return p * decay - size * m / (std::sqrt(top) * scale + eps);
+          },
+          means, squares, max_squares);
     }
   });
 }
@@ -147,16 +165,19 @@ void rmsprop_step(std::span<const Tensor> params, std::span<const Tensor> grads,
       return p - lr * m;
     };
     if (means.empty() && momenta.empty()) {
-      update<T>(params, grads, [=](C p, C g, C& v) { return p - lr * plain(g + decay * p, v); }, squares);
+      update<T>(
+          params, grads, [=](C p, C g, C& v) { return p - lr * plain(g + decay * p, v); }, squares);
     } else if (momenta.empty()) {
-      update<T>(params, grads, [=](C p, C g, C& v, C& mean) { return p - lr * centered(g + decay * p, v, mean); }, squares,
-                means);
+      update<T>(
+          params, grads, [=](C p, C g, C& v, C& mean) { return p - lr * centered(g + decay * p, v, mean); }, squares,
+          means);
     } else if (means.empty()) {
-      update<T>(params, grads, [=](C p, C g, C& v, C& m) { return moved(p, plain(g + decay * p, v), m); }, squares, momenta);
+      update<T>(
+          params, grads, [=](C p, C g, C& v, C& m) { return moved(p, plain(g + decay * p, v), m); }, squares, momenta);
     } else {
-      update<T>(params, grads,
-                [=](C p, C g, C& v, C& mean, C& m) { return moved(p, centered(g + decay * p, v, mean), m); }, squares, means,
-                momenta);
+      update<T>(
+          params, grads, [=](C p, C g, C& v, C& mean, C& m) { return moved(p, centered(g + decay * p, v, mean), m); },
+          squares, means, momenta);
     }
   });
 }
@@ -166,11 +187,14 @@ void adagrad_step(std::span<const Tensor> params, std::span<const Tensor> grads,
   for_dtype_of("adagrad_step", params, [&]<class T>() {
     using C = compute_t<T>;
     const C lr = static_cast<C>(args.lr), eps = static_cast<C>(args.eps), decay = static_cast<C>(args.weight_decay);
-    update<T>(params, grads, [=](C p, C g, C& sum) {
-      g += decay * p;
-      sum += g * g;
-      return p - lr * g / (std::sqrt(sum) + eps);
-    }, sums);
+    update<T>(
+        params, grads,
+        [=](C p, C g, C& sum) {
+          g += decay * p;
+          sum += g * g;
+          return p - lr * g / (std::sqrt(sum) + eps);
+        },
+        sums);
   });
 }
 
@@ -180,13 +204,16 @@ void adadelta_step(std::span<const Tensor> params, std::span<const Tensor> grads
     using C = compute_t<T>;
     const C lr = static_cast<C>(args.lr), rho = static_cast<C>(args.rho), rest = static_cast<C>(1 - args.rho),
             eps = static_cast<C>(args.eps), decay = static_cast<C>(args.weight_decay);
-    update<T>(params, grads, [=](C p, C g, C& v, C& d) {
-      g += decay * p;
-      v = rho * v + rest * g * g;
-      const C delta = std::sqrt(d + eps) / std::sqrt(v + eps) * g;
-      d = rho * d + rest * delta * delta;
-      return p - lr * delta;
-    }, squares, deltas);
+    update<T>(
+        params, grads,
+        [=](C p, C g, C& v, C& d) {
+          g += decay * p;
+          v = rho * v + rest * g * g;
+          const C delta = std::sqrt(d + eps) / std::sqrt(v + eps) * g;
+          d = rho * d + rest * delta * delta;
+          return p - lr * delta;
+        },
+        squares, deltas);
   });
 }
 

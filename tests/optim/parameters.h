@@ -18,7 +18,8 @@ inline Named parameter(const std::string& name, const Tensor& value) {
 
 /// A number in [-1, 1] that depends on all its arguments.
 inline double value_at(int64_t i, int64_t tensor, int64_t step) {
-  return std::sin(0.7 * static_cast<double>(i) + 1.3 * static_cast<double>(tensor) + 2.1 * static_cast<double>(step) + 0.1);
+  return std::sin(0.7 * static_cast<double>(i) + 1.3 * static_cast<double>(tensor) + 2.1 * static_cast<double>(step) +
+                  0.1);
 }
 
 inline Tensor values(const Shape& sizes, DType dtype, int64_t tensor, int64_t step) {

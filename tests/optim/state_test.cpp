@@ -24,7 +24,8 @@ std::vector<Named> copies(const std::vector<Named>& list) {
 const std::vector<Shape> kSizes = {{3, 4}, {7}, {5}};
 
 /// Trains 3 + 3 steps; the second half once more by an optimizer with `others` for options, which loads the state.
-template <class O, class Options> void check_resume(const Options& options, const Options& others) {
+template <class O, class Options>
+void check_resume(const Options& options, const Options& others) {
   std::vector<Named> parameters = testing::parameters(kSizes, f32);
   const auto train = [](Optimizer& optimizer, std::vector<Named>& p, int first, int last) {
     for (int t = first; t <= last; ++t) {
@@ -93,7 +94,8 @@ TEST(OptimizerState, LayoutOfTheStateFollowsTheParameter) {
   testing::set_gradients(last, 1);
   a.step();
   std::vector<Named> saved;
-  for (const Named& x : a.state_dict()) saved.push_back({x.name, raw::contiguous(raw::clone(x.value))});  // as a file has it
+  for (const Named& x : a.state_dict())
+    saved.push_back({x.name, raw::contiguous(raw::clone(x.value))});  // as a file has it
   std::vector<Named> again = {testing::parameter("w", last[0].value)};
   AdamW b(again);
   b.load_state_dict(saved);
@@ -112,11 +114,16 @@ TEST(OptimizerState, WhatDoesNotFitIsListedAndChangesNothing) {
   std::vector<Named> bad;
   for (const Named& x : adamw.state_dict()) {
     if (x.name == "exp_avg.p1" || x.name == "step.p0") continue;
-    if (x.name == "exp_avg_sq.p1") bad.push_back({x.name, zeros({3}, f64)});
-    else if (x.name == "group.0.lr") bad.push_back({x.name, scalar(0.25, f64)});
-    else if (x.name == "group.0.beta1") bad.push_back({x.name, scalar(1.5, f64)});
-    else if (x.name == "step.p1") bad.push_back({x.name, scalar(7, i64)});
-    else bad.push_back(x);
+    if (x.name == "exp_avg_sq.p1")
+      bad.push_back({x.name, zeros({3}, f64)});
+    else if (x.name == "group.0.lr")
+      bad.push_back({x.name, scalar(0.25, f64)});
+    else if (x.name == "group.0.beta1")
+      bad.push_back({x.name, scalar(1.5, f64)});
+    else if (x.name == "step.p1")
+      bad.push_back({x.name, scalar(7, i64)});
+    else
+      bad.push_back(x);
   }
   bad.push_back({"exp_avg.gone", zeros({1}, f64)});
   const auto before = testing::flat(copies(adamw.state_dict()));
@@ -126,8 +133,9 @@ TEST(OptimizerState, WhatDoesNotFitIsListedAndChangesNothing) {
   } catch (const Error& error) {
     message = error.what();
   }
-  for (const char* part : {"[adamw]", "exp_avg.p1 is missing", "step.p0 is missing", "exp_avg_sq.p1 is f64 [3], not f64 [4]",
-                           "beta1 must be in [0, 1), got 1.5", "exp_avg.gone is unexpected"})
+  for (const char* part :
+       {"[adamw]", "exp_avg.p1 is missing", "step.p0 is missing", "exp_avg_sq.p1 is f64 [3], not f64 [4]",
+        "beta1 must be in [0, 1), got 1.5", "exp_avg.gone is unexpected"})
     EXPECT_NE(message.find(part), std::string::npos) << part << " in: " << message;
   EXPECT_EQ(message.find("exp_avg.p0"), std::string::npos) << message;
   EXPECT_EQ(testing::flat(adamw.state_dict()), before);

@@ -32,7 +32,8 @@ struct StepCase {
   std::function<Formula()> formula;
 };
 
-template <class O, class Options> auto maker(const Options& options) {
+template <class O, class Options>
+auto maker(const Options& options) {
   return [options](std::vector<Named> p) { return std::make_unique<O>(std::move(p), options); };
 }
 
@@ -99,12 +100,15 @@ std::vector<StepCase> step_cases() {
   return {
       {"sgd", 0.1, maker<SGD>(SgdOptions{.lr = 0.1}), sgd(0, 0, 0, false)},
       {"sgd_decay", 0.1, maker<SGD>(SgdOptions{.lr = 0.1, .weight_decay = 0.3}), sgd(0, 0, 0.3, false)},
-      {"sgd_momentum", 0.1, maker<SGD>(SgdOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.2}), sgd(0.9, 0, 0.2, false)},
-      {"sgd_dampening", 0.1, maker<SGD>(SgdOptions{.lr = 0.1, .momentum = 0.8, .dampening = 0.4}), sgd(0.8, 0.4, 0, false)},
+      {"sgd_momentum", 0.1, maker<SGD>(SgdOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.2}),
+       sgd(0.9, 0, 0.2, false)},
+      {"sgd_dampening", 0.1, maker<SGD>(SgdOptions{.lr = 0.1, .momentum = 0.8, .dampening = 0.4}),
+       sgd(0.8, 0.4, 0, false)},
       {"sgd_nesterov", 0.1, maker<SGD>(SgdOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true}),
        sgd(0.9, 0, 0.1, true)},
       {"adam", 0.01, maker<Adam>(AdamOptions{.lr = 0.01}), adam(0.9, 0.999, 1e-8, 0, 0, false)},
-      {"adam_l2", 0.01, maker<Adam>(AdamOptions{.lr = 0.01, .beta1 = 0.7, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.5}),
+      {"adam_l2", 0.01,
+       maker<Adam>(AdamOptions{.lr = 0.01, .beta1 = 0.7, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.5}),
        adam(0.7, 0.9, 1e-3, 0.5, 0, false)},
       {"adam_amsgrad", 0.01, maker<Adam>(AdamOptions{.lr = 0.01, .beta2 = 0.5, .amsgrad = true}),
        adam(0.9, 0.5, 1e-8, 0, 0, true)},
@@ -117,14 +121,17 @@ std::vector<StepCase> step_cases() {
        rmsprop(0.9, 1e-8, 0.1, 0.8, false)},
       {"rmsprop_centered", 0.01, maker<RMSprop>(RmspropOptions{.alpha = 0.8, .eps = 1e-4, .centered = true}),
        rmsprop(0.8, 1e-4, 0, 0, true)},
-      {"rmsprop_all", 0.01, maker<RMSprop>(RmspropOptions{.alpha = 0.8, .weight_decay = 0.1, .momentum = 0.5, .centered = true}),
+      {"rmsprop_all", 0.01,
+       maker<RMSprop>(RmspropOptions{.alpha = 0.8, .weight_decay = 0.1, .momentum = 0.5, .centered = true}),
        rmsprop(0.8, 1e-8, 0.1, 0.5, true)},
       {"adagrad", 0.01, maker<Adagrad>(AdagradOptions{}), adagrad(0, 0, 0, 1e-10)},
       {"adagrad_all", 0.01,
-       maker<Adagrad>(AdagradOptions{.lr_decay = 0.3, .weight_decay = 0.2, .initial_accumulator_value = 0.1, .eps = 1e-3}),
+       maker<Adagrad>(
+           AdagradOptions{.lr_decay = 0.3, .weight_decay = 0.2, .initial_accumulator_value = 0.1, .eps = 1e-3}),
        adagrad(0.3, 0.2, 0.1, 1e-3)},
       {"adadelta", 1, maker<Adadelta>(AdadeltaOptions{}), adadelta(0.9, 1e-6, 0)},
-      {"adadelta_decay", 1, maker<Adadelta>(AdadeltaOptions{.rho = 0.7, .eps = 1e-3, .weight_decay = 0.2}), adadelta(0.7, 1e-3, 0.2)},
+      {"adadelta_decay", 1, maker<Adadelta>(AdadeltaOptions{.rho = 0.7, .eps = 1e-3, .weight_decay = 0.2}),
+       adadelta(0.7, 1e-3, 0.2)},
   };
 }
 
@@ -189,7 +196,8 @@ TEST(Optimizers, ResultsDoNotDependOnThreads) {
   }
 }
 
-/// Case 29: without gradient nothing moves, state included; a gradient of zeros lets moments decay and the update happen.
+/// Case 29: without gradient nothing moves, state included; a gradient of zeros lets moments decay and the update
+/// happen.
 TEST(Optimizers, AbsentGradientIsUntouchedAndZeroGradientDecays) {
   for (const StepCase& c : step_cases()) {
     SCOPED_TRACE(c.name);
@@ -347,7 +355,8 @@ TEST(Optimizers, PaddingRowStaysZero) {
   }
 }
 
-template <class F> std::string message_of(const F& f) {
+template <class F>
+std::string message_of(const F& f) {
   try {
     f();
   } catch (const Error& error) {
@@ -365,7 +374,8 @@ TEST(Optimizers, RefusesBadParametersAndValues) {
   EXPECT_NE(refused({{"x", Tensor()}}).find("x is undefined"), std::string::npos);
   EXPECT_NE(refused({{"x", arange(3)}}).find("x is i64"), std::string::npos);
   EXPECT_NE(refused({{"x", good[0].value * 2}}).find("x is the result of affine"), std::string::npos);
-  EXPECT_NE(refused({{"x", raw::narrow(ones({4, 4}), 1, 0, 2)}}).find("x [4, 2] is a view with gaps"), std::string::npos);
+  EXPECT_NE(refused({{"x", raw::narrow(ones({4, 4}), 1, 0, 2)}}).find("x [4, 2] is a view with gaps"),
+            std::string::npos);
 
   const Tensor buffer = ones({6});  // parts of one buffer are not the same memory
   EXPECT_EQ(refused({{"a", raw::narrow(buffer, 0, 0, 3)}, {"b", raw::narrow(buffer, 0, 3, 3)}}), "no error");
