@@ -14,12 +14,12 @@ namespace weft {
 namespace {
 
 /// Which dimensions go, and the sizes with and without them.
-struct Reduction {
+struct Reduced {
   Shape kept;    // 1 for a reduced dimension
   Shape result;  // what the caller sees
   int64_t count = 1;
 
-  Reduction(const char* op, const Tensor& x, const Shape& dims, bool keepdim) : kept(x.sizes()) {
+  Reduced(const char* op, const Tensor& x, const Shape& dims, bool keepdim) : kept(x.sizes()) {
     if (dims.empty()) {
       kept = Shape::filled(x.dim(), 1);
       result = keepdim ? kept : Shape();
@@ -63,14 +63,14 @@ void check_floating(const char* op, const Tensor& x) {
 }  // namespace
 
 Tensor sum(const Tensor& x, const Shape& dims, bool keepdim) {
-  const Reduction r("sum", x, dims, keepdim);
+  const Reduced r("sum", x, dims, keepdim);
   return record("sum", {x}, shaped(reduced(kernels::sum, x, r.kept, sum_dtype(x)), r.result),
                 [kept = r.kept, sizes = x.sizes()](const Tensor& dy) -> Grads { return {spread(dy, kept, sizes)}; });
 }
 
 Tensor mean(const Tensor& x, const Shape& dims, bool keepdim) {
   check_floating("mean", x);
-  const Reduction r("mean", x, dims, keepdim);
+  const Reduced r("mean", x, dims, keepdim);
   return record("mean", {x}, shaped(reduced(kernels::mean, x, r.kept, x.dtype()), r.result),
                 [kept = r.kept, sizes = x.sizes(), scale = 1 / static_cast<double>(r.count)](const Tensor& dy) -> Grads {
                   return {spread(dy * scale, kept, sizes)};
@@ -78,7 +78,7 @@ Tensor mean(const Tensor& x, const Shape& dims, bool keepdim) {
 }
 
 Tensor prod(const Tensor& x, const Shape& dims, bool keepdim) {
-  const Reduction r("prod", x, dims, keepdim);
+  const Reduced r("prod", x, dims, keepdim);
   return record("prod", {x}, shaped(reduced(kernels::prod, x, r.kept, sum_dtype(x)), r.result),
                 [x = SavedTensor(x), kept = r.kept](const Tensor& dy) -> Grads {
                   // The product of the others: of all but the zeros, over x where there is none, and at the zero where
@@ -102,7 +102,7 @@ Tensor variance_gradient(const Tensor& x, const Tensor& mean, const Tensor& scal
 
 Tensor var(const Tensor& x, const Shape& dims, const VarOptions& options) {
   check_floating("var", x);
-  const Reduction r("var", x, dims, options.keepdim);
+  const Reduced r("var", x, dims, options.keepdim);
   Tensor v = empty(r.kept, {x.dtype(), x.device()}), m = needs_grad(x) ? empty_like(v) : Tensor();
   kernels::var(x, options.correction, v, m);
   return record("var", {x}, shaped(v, r.result),
@@ -112,7 +112,7 @@ Tensor var(const Tensor& x, const Shape& dims, const VarOptions& options) {
 
 Tensor deviation(const Tensor& x, const Shape& dims, const VarOptions& options) {
   check_floating("deviation", x);
-  const Reduction r("deviation", x, dims, options.keepdim);
+  const Reduced r("deviation", x, dims, options.keepdim);
   Tensor v = empty(r.kept, {x.dtype(), x.device()}), m = needs_grad(x) ? empty_like(v) : Tensor();
   kernels::var(x, options.correction, v, m);
   kernels::sqrt(v, v);
@@ -128,7 +128,7 @@ Tensor norm(const Tensor& x, const Shape& dims, const NormOptions& options) {
   check_floating("norm", x);
   WEFT_CHECK(options.p > 0, "norm", "p must be above 0, got {}", options.p);
   if (std::isinf(options.p)) return max(abs(x), dims, options.keepdim);
-  const Reduction r("norm", x, dims, options.keepdim);
+  const Reduced r("norm", x, dims, options.keepdim);
   Tensor y = empty(r.kept, {x.dtype(), x.device()});
   kernels::norm(x, options.p, y);
   return record("norm", {x}, shaped(y, r.result), [x = SavedTensor(x), y = SavedTensor(y), p = options.p](const Tensor& dy) -> Grads {
@@ -143,7 +143,7 @@ Tensor norm(const Tensor& x, const Shape& dims, const NormOptions& options) {
 
 Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim) {
   check_floating("logsumexp", x);
-  const Reduction r("logsumexp", x, dims, keepdim);
+  const Reduced r("logsumexp", x, dims, keepdim);
   Tensor y;
   {
     const NoGrad no_grad;
@@ -205,7 +205,7 @@ Tensor merged_at_end(const char* op, const Tensor& x, const Shape& dims) {
 }
 
 Tensor extreme(const char* op, const Tensor& x, const Shape& dims, bool largest, bool keepdim) {
-  const Reduction r(op, x, dims, keepdim);
+  const Reduced r(op, x, dims, keepdim);
   WEFT_CHECK(r.count > 0, op, "{} has no elements along the dimensions {} that are reduced: there is no value to choose",
              str(x.sizes()), dims.empty() ? "(all)" : str(dims));
   if (dims.size() == 1) return extreme_along(op, x, dims[0], largest, keepdim).values;
@@ -239,12 +239,12 @@ Tensor argmin(const Tensor& x, int64_t dim, bool keepdim) {
 }
 
 Tensor any(const Tensor& x, const Shape& dims, bool keepdim) {
-  const Reduction r("any", x, dims, keepdim);
+  const Reduced r("any", x, dims, keepdim);
   return shaped(reduced(kernels::any, x, r.kept, DType::boolean), r.result);
 }
 
 Tensor all(const Tensor& x, const Shape& dims, bool keepdim) {
-  const Reduction r("all", x, dims, keepdim);
+  const Reduced r("all", x, dims, keepdim);
   return shaped(reduced(kernels::all, x, r.kept, DType::boolean), r.result);
 }
 
