@@ -29,6 +29,22 @@ struct PoolWindow {
   bool count_padding = true;  // average: padding counts as zeros, but not what a window of ceil_mode has beyond it
 };
 
+/// What becomes of the losses of single elements or rows.
+enum class Reduction : uint8_t { none, mean, sum };
+
+/// A loss over rows of class scores and a label each. The mean is over the weights of the labels that count.
+struct LabelLoss {
+  int64_t ignore_index = -100;
+  double smoothing = 0;
+  Reduction reduction = Reduction::mean;
+};
+
+/// A loss of two numbers; `delta` is where huber turns from a parabola into a line.
+struct PairLoss {
+  enum Kind : uint8_t { squared, absolute, huber, logistic } kind = squared;
+  double delta = 1;
+};
+
 // Hyperparameters of the optimizer kernels: what depends on the step is a number here.
 
 struct SgdArgs {

@@ -68,6 +68,7 @@ OpCases all_cases() {
            elementwise_cases(),
            embedding_cases(),
            index_cases(),
+           loss_cases(),
            matmul_cases(),
            pool_cases(),
            reduce_cases(),

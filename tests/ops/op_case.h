@@ -75,6 +75,7 @@ OpCases dropout_cases();
 OpCases elementwise_cases();
 OpCases embedding_cases();
 OpCases index_cases();
+OpCases loss_cases();
 OpCases matmul_cases();
 OpCases reduce_cases();
 OpCases pool_cases();
