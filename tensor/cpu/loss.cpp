@@ -48,7 +48,9 @@ void finish(const LabelLoss& loss, const std::vector<double>& row_losses, const 
   for (size_t row = 0; row < row_losses.size(); ++row)
     if (label[row] != loss.ignore_index) weight += weights[static_cast<size_t>(label[row])];
   *total.data<double>() = weight;
-  const double sum = total_of(row_losses), result = loss.reduction != Reduction::mean ? sum : weight == 0 ? 0 : sum / weight;
+  const double sum = total_of(row_losses), result = loss.reduction != Reduction::mean ? sum
+                                                    : weight == 0                     ? 0
+                                                                                      : sum / weight;
   dispatch_floating("loss", out.dtype(), [&]<class T>() {
     T* const y = out.data<T>();
     if (loss.reduction != Reduction::none)
