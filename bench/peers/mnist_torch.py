@@ -94,16 +94,17 @@ def main(options):
     for i in range(options.warmup):
         step(i)
     warmup_seconds = time.perf_counter() - started
-    rates, done = [], options.warmup
+    rates, cpu, done = [], time.process_time(), options.warmup
     while done < options.warmup + options.steps:
         started = time.perf_counter()
         for i in range(done, done + options.block):
             loss = step(i)
         rates.append(options.block * options.batch / (time.perf_counter() - started))
         done += options.block
+    cpu = (time.process_time() - cpu) / (done - options.warmup)
     print(json.dumps({
         "peer": "pytorch", "job": "mnist", "samples_per_second": round(statistics.median(rates), 1),
-        "min": round(min(rates), 1), "max": round(max(rates), 1), "peak_memory_bytes": peak_memory(),
+        "min": round(min(rates), 1), "max": round(max(rates), 1), "cpu_ms_per_step": round(cpu * 1e3, 2), "peak_memory_bytes": peak_memory(),
         "memory_after_import_bytes": IMPORTED, "warmup_seconds": round(warmup_seconds, 2), "last_loss": loss.item(),
         "torch": torch.__version__, "python": sys.version.split()[0], "settings": vars(options)}))
 
