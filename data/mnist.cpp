@@ -1,8 +1,12 @@
 // Reads MNIST: finds each file under its spellings, then checks that images and labels belong together.
 #include "data/mnist.h"
 
+#include <array>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
 
+#include "data/download.h"
 #include "data/idx.h"
 #include "tensor/error.h"
 
@@ -53,7 +57,83 @@ ImageDataset read_part(const std::string& folder, const std::string& part) {
   return ImageDataset(images, labels, kMnist);
 }
 
+/// True where all four files are there, under any spelling.
+bool has_mnist(const std::string& folder) {
+  for (const char* part : {"train", "t10k"})
+    if (find_file(folder, std::string(part) + "-images", "idx3-ubyte").empty() ||
+        find_file(folder, std::string(part) + "-labels", "idx1-ubyte").empty())
+      return false;
+  return true;
+}
+
+/// `folder` or its mnist/, whichever has the files.
+std::optional<std::string> folder_with_mnist(const std::string& folder) {
+  for (const std::string& candidate : {folder, (fs::path(folder) / "mnist").string()})
+    if (has_mnist(candidate)) return candidate;
+  return std::nullopt;
+}
+
+struct Remote {
+  const char *name, *sha256;
+};
+
+constexpr std::array<Remote, 4> kFiles{{
+    {"train-images-idx3-ubyte.gz", "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"},
+    {"train-labels-idx1-ubyte.gz", "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"},
+    {"t10k-images-idx3-ubyte.gz", "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"},
+    {"t10k-labels-idx1-ubyte.gz", "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"},
+}};
+
+/// Loads the four files, each from the first mirror that has it; what went wrong is added to `tried`.
+bool download_mnist(const std::string& folder, const MnistSources& sources, std::string& tried) {
+  for (const Remote& file : kFiles) {
+    bool got = false;
+    for (const std::string& mirror : sources.mirrors) {
+      try {
+        download(mirror + "/" + file.name, (fs::path(folder) / file.name).string(), {.sha256 = file.sha256});
+        got = true;
+        break;
+      } catch (const Error& error) {
+        tried += fmt::format("\n  {}", error.what());
+      }
+    }
+    if (!got) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+std::string find_mnist(const std::string& folder, const MnistSources& sources) {
+  if (!folder.empty()) {
+    const auto found = folder_with_mnist(folder);
+    WEFT_CHECK(found, "mnist",
+               "neither {} nor {}/mnist has the four files train-images-idx3-ubyte, "
+               "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (or .gz)",
+               folder, folder);
+    return *found;
+  }
+  std::string tried;
+  if (const char* data = std::getenv("WEFT_DATA"); data && *data) {
+    if (const auto found = folder_with_mnist(data)) return *found;
+    tried += fmt::format("\n  WEFT_DATA: not in {} nor {}/mnist", data, data);
+  }
+  const std::string cache = (fs::path(cache_folder()) / "mnist").string();
+  if (has_mnist(cache)) return cache;
+  tried += fmt::format("\n  cache: not in {}", cache);
+  if (download_mnist(cache, sources, tried)) return cache;
+  if (has_mnist(sources.fashion)) {
+    fmt::print(stderr,
+               "mnist: no network, so this is Fashion-MNIST, from {} (clothes, not digits: expect about 91 %)\n",
+               sources.fashion);
+    return sources.fashion;
+  }
+  fail(
+      "mnist",
+      fmt::format("the data was not found:{}\n  Fashion-MNIST: not in {}\nName a folder that has it, or set WEFT_DATA, "
+                  "or install Debian's package of Fashion-MNIST: apt-get install dataset-fashion-mnist",
+                  tried, sources.fashion));
+}
 
 Split mnist(const std::string& folder) {
   std::error_code ignored;
