@@ -50,9 +50,7 @@ Tensor reduced(const Kernel& kernel, const Tensor& x, const Shape& sizes, DType 
 Tensor shaped(const Tensor& out, const Shape& sizes) { return out.sizes() == sizes ? out : raw::reshape(out, sizes); }
 
 /// A gradient of the result, at all the places that were reduced into it.
-Tensor spread(const Tensor& dy, const Shape& kept, const Shape& sizes) {
-  return raw::expand(shaped(dy, kept), sizes);
-}
+Tensor spread(const Tensor& dy, const Shape& kept, const Shape& sizes) { return raw::expand(shaped(dy, kept), sizes); }
 
 DType sum_dtype(const Tensor& x) { return is_floating(x.dtype()) ? x.dtype() : DType::i64; }
 
@@ -72,9 +70,8 @@ Tensor mean(const Tensor& x, const Shape& dims, bool keepdim) {
   check_floating("mean", x);
   const Reduced r("mean", x, dims, keepdim);
   return record("mean", {x}, shaped(reduced(kernels::mean, x, r.kept, x.dtype()), r.result),
-                [kept = r.kept, sizes = x.sizes(), scale = 1 / static_cast<double>(r.count)](const Tensor& dy) -> Grads {
-                  return {spread(dy * scale, kept, sizes)};
-                });
+                [kept = r.kept, sizes = x.sizes(), scale = 1 / static_cast<double>(r.count)](
+                    const Tensor& dy) -> Grads { return {spread(dy * scale, kept, sizes)}; });
 }
 
 Tensor prod(const Tensor& x, const Shape& dims, bool keepdim) {
@@ -85,7 +82,8 @@ Tensor prod(const Tensor& x, const Shape& dims, bool keepdim) {
                   // it is the only one.
                   const Tensor zero = eq(x(), 0), filled = where(zero, ones_like(x()), x());
                   const Tensor zeros_in = reduced(kernels::sum, zero, kept, x().dtype());
-                  const Tensor others = raw::expand(reduced(kernels::prod, filled, kept, x().dtype()), x().sizes()) / filled;
+                  const Tensor others =
+                      raw::expand(reduced(kernels::prod, filled, kept, x().dtype()), x().sizes()) / filled;
                   const Tensor counts = raw::expand(zeros_in, x().sizes()) - zero.to(x().dtype());
                   return {spread(dy, kept, x().sizes()) * where(eq(counts, 0), others, zeros_like(others))};
                 });
@@ -117,8 +115,8 @@ Tensor deviation(const Tensor& x, const Shape& dims, const VarOptions& options) 
   kernels::var(x, options.correction, v, m);
   kernels::sqrt(v, v);
   return record("deviation", {x}, shaped(v, r.result),
-                [x = SavedTensor(x), m, s = SavedTensor(v), divisor = static_cast<double>(r.count) - options.correction](
-                    const Tensor& dy) -> Grads {
+                [x = SavedTensor(x), m, s = SavedTensor(v),
+                 divisor = static_cast<double>(r.count) - options.correction](const Tensor& dy) -> Grads {
                   const Tensor slope = where(eq(s(), 0), zeros_like(s()), 0.5 / s());
                   return {variance_gradient(x(), m, shaped(dy, s().sizes()) * slope, divisor)};
                 });
@@ -131,14 +129,15 @@ Tensor norm(const Tensor& x, const Shape& dims, const NormOptions& options) {
   const Reduced r("norm", x, dims, options.keepdim);
   Tensor y = empty(r.kept, {x.dtype(), x.device()});
   kernels::norm(x, options.p, y);
-  return record("norm", {x}, shaped(y, r.result), [x = SavedTensor(x), y = SavedTensor(y), p = options.p](const Tensor& dy) -> Grads {
-    const Tensor none = eq(y(), 0), g = shaped(dy, y().sizes());
-    if (p == 2) return {x() * where(none, zeros_like(y()), g / y())};
-    if (p == 1) return {sign(x()) * g};
-    // sign(x) |x|^(p - 1) / y^(p - 1), which is 0 at x = 0 even where p < 1.
-    const Tensor share = pow(abs(x()) / where(none, ones_like(y()), y()), p - 1);
-    return {where(eq(x(), 0), zeros_like(x()), sign(x()) * share) * g};
-  });
+  return record("norm", {x}, shaped(y, r.result),
+                [x = SavedTensor(x), y = SavedTensor(y), p = options.p](const Tensor& dy) -> Grads {
+                  const Tensor none = eq(y(), 0), g = shaped(dy, y().sizes());
+                  if (p == 2) return {x() * where(none, zeros_like(y()), g / y())};
+                  if (p == 1) return {sign(x()) * g};
+                  // sign(x) |x|^(p - 1) / y^(p - 1), which is 0 at x = 0 even where p < 1.
+                  const Tensor share = pow(abs(x()) / where(none, ones_like(y()), y()), p - 1);
+                  return {where(eq(x(), 0), zeros_like(x()), sign(x()) * share) * g};
+                });
 }
 
 Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim) {
@@ -152,10 +151,11 @@ Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim) {
     largest = where(eq(abs(largest), std::numeric_limits<double>::infinity()), zeros_like(largest), largest);
     y = log(reduced(kernels::sum, exp(x - largest), r.kept, x.dtype())) + largest;
   }
-  return record("logsumexp", {x}, shaped(y, r.result), [x = SavedTensor(x), y = SavedTensor(y)](const Tensor& dy) -> Grads {
-    const Tensor nothing = eq(y(), -std::numeric_limits<double>::infinity());
-    return {exp(x() - where(nothing, zeros_like(y()), y())) * shaped(dy, y().sizes())};
-  });
+  return record("logsumexp", {x}, shaped(y, r.result),
+                [x = SavedTensor(x), y = SavedTensor(y)](const Tensor& dy) -> Grads {
+                  const Tensor nothing = eq(y(), -std::numeric_limits<double>::infinity());
+                  return {exp(x() - where(nothing, zeros_like(y()), y())) * shaped(dy, y().sizes())};
+                });
 }
 
 namespace {
@@ -206,8 +206,9 @@ Tensor merged_at_end(const char* op, const Tensor& x, const Shape& dims) {
 
 Tensor extreme(const char* op, const Tensor& x, const Shape& dims, bool largest, bool keepdim) {
   const Reduced r(op, x, dims, keepdim);
-  WEFT_CHECK(r.count > 0, op, "{} has no elements along the dimensions {} that are reduced: there is no value to choose",
-             str(x.sizes()), dims.empty() ? "(all)" : str(dims));
+  WEFT_CHECK(r.count > 0, op,
+             "{} has no elements along the dimensions {} that are reduced: there is no value to choose", str(x.sizes()),
+             dims.empty() ? "(all)" : str(dims));
   if (dims.size() == 1) return extreme_along(op, x, dims[0], largest, keepdim).values;
   const Tensor y = extreme_along(op, merged_at_end(op, x, dims), -1, largest, false).values;
   return y.sizes() == r.result ? y : y.reshape(r.result);
@@ -224,8 +225,12 @@ Tensor index_of(const char* op, const Tensor& x, bool largest) {
 Tensor max(const Tensor& x, const Shape& dims, bool keepdim) { return extreme("max", x, dims, true, keepdim); }
 Tensor min(const Tensor& x, const Shape& dims, bool keepdim) { return extreme("min", x, dims, false, keepdim); }
 
-ValueIndex max_with_index(const Tensor& x, int64_t dim, bool keepdim) { return extreme_along("max", x, dim, true, keepdim); }
-ValueIndex min_with_index(const Tensor& x, int64_t dim, bool keepdim) { return extreme_along("min", x, dim, false, keepdim); }
+ValueIndex max_with_index(const Tensor& x, int64_t dim, bool keepdim) {
+  return extreme_along("max", x, dim, true, keepdim);
+}
+ValueIndex min_with_index(const Tensor& x, int64_t dim, bool keepdim) {
+  return extreme_along("min", x, dim, false, keepdim);
+}
 
 Tensor argmax(const Tensor& x) { return index_of("argmax", x, true); }
 Tensor argmin(const Tensor& x) { return index_of("argmin", x, false); }
@@ -250,9 +255,9 @@ Tensor all(const Tensor& x, const Shape& dims, bool keepdim) {
 
 Tensor cumsum(const Tensor& x, int64_t dim) {
   const int64_t d = wrap_dim("cumsum", dim, x.dim());
-  return record("cumsum", {x}, reduced(kernels::cumsum, x, x.sizes(), sum_dtype(x), d, false), [d](const Tensor& dy) -> Grads {
-    return {reduced(kernels::cumsum, dy, dy.sizes(), dy.dtype(), d, true)};
-  });
+  return record(
+      "cumsum", {x}, reduced(kernels::cumsum, x, x.sizes(), sum_dtype(x), d, false),
+      [d](const Tensor& dy) -> Grads { return {reduced(kernels::cumsum, dy, dy.sizes(), dy.dtype(), d, true)}; });
 }
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// Reductions. `dims` are the dimensions that vanish (none named: all); `keepdim` leaves them with size 1. Sums happen in
-// double (whole numbers: in i64), so that long reductions lose nothing.
+// Reductions. `dims` are the dimensions that vanish (none named: all); `keepdim` leaves them with size 1. Sums happen
+// in double (whole numbers: in i64), so that long reductions lose nothing.
 #pragma once
 
 #include "tensor/tensor.h"

@@ -9,10 +9,15 @@
 namespace weft::cpu_kernels {
 namespace {
 
-template <class T> using sum_t = std::conditional_t<FloatingElement<T>, double, int64_t>;
+template <class T>
+using sum_t = std::conditional_t<FloatingElement<T>, double, int64_t>;
 
-template <class A> struct Sum : ReducePolicy<A> {
-  template <class V> void add(A& a, A&, V x, A) const { a += static_cast<A>(x); }
+template <class A>
+struct Sum : ReducePolicy<A> {
+  template <class V>
+  void add(A& a, A&, V x, A) const {
+    a += static_cast<A>(x);
+  }
   void merge(A& a, A&, A c, A) const { a += c; }
   A value(A a, A, A, int64_t) const { return a; }
 };
@@ -21,9 +26,13 @@ struct Mean : Sum<double> {
   double value(double a, double, double, int64_t n) const { return a / static_cast<double>(n); }
 };
 
-template <class A> struct Product : ReducePolicy<A> {
+template <class A>
+struct Product : ReducePolicy<A> {
   A first() const { return A(1); }
-  template <class V> void add(A& a, A&, V x, A) const { a *= static_cast<A>(x); }
+  template <class V>
+  void add(A& a, A&, V x, A) const {
+    a *= static_cast<A>(x);
+  }
   void merge(A& a, A&, A c, A) const { a *= c; }
   A value(A a, A, A, int64_t) const { return a; }
 };
@@ -33,7 +42,8 @@ struct Variance : ReducePolicy<double> {
   static constexpr bool kShift = true, kSecond = true;
   double correction;
   explicit Variance(double c) : correction(c) {}
-  template <class V> void add(double& a, double& b, V x, double shift) const {
+  template <class V>
+  void add(double& a, double& b, V x, double shift) const {
     const double d = static_cast<double>(x) - shift;
     a += d;
     b += d * d;
@@ -52,20 +62,27 @@ struct Variance : ReducePolicy<double> {
 };
 
 struct Any : ReducePolicy<uint8_t> {
-  template <class V> void add(uint8_t& a, uint8_t&, V x, uint8_t) const { a = static_cast<uint8_t>(a | (x != V(0))); }
+  template <class V>
+  void add(uint8_t& a, uint8_t&, V x, uint8_t) const {
+    a = static_cast<uint8_t>(a | (x != V(0)));
+  }
   void merge(uint8_t& a, uint8_t&, uint8_t c, uint8_t) const { a = a | c; }
   uint8_t value(uint8_t a, uint8_t, uint8_t, int64_t) const { return a; }
 };
 
 struct All : ReducePolicy<uint8_t> {
   uint8_t first() const { return 1; }
-  template <class V> void add(uint8_t& a, uint8_t&, V x, uint8_t) const { a = static_cast<uint8_t>(a & (x != V(0))); }
+  template <class V>
+  void add(uint8_t& a, uint8_t&, V x, uint8_t) const {
+    a = static_cast<uint8_t>(a & (x != V(0)));
+  }
   void merge(uint8_t& a, uint8_t&, uint8_t c, uint8_t) const { a = a & c; }
   uint8_t value(uint8_t a, uint8_t, uint8_t, int64_t) const { return a; }
 };
 
 struct Norm2 : Sum<double> {
-  template <class V> void add(double& a, double&, V x, double) const {
+  template <class V>
+  void add(double& a, double&, V x, double) const {
     const auto v = static_cast<double>(x);
     a += v * v;
   }
@@ -73,13 +90,19 @@ struct Norm2 : Sum<double> {
 };
 
 struct Norm1 : Sum<double> {
-  template <class V> void add(double& a, double&, V x, double) const { a += std::fabs(static_cast<double>(x)); }
+  template <class V>
+  void add(double& a, double&, V x, double) const {
+    a += std::fabs(static_cast<double>(x));
+  }
 };
 
 struct NormP : Sum<double> {
   double p;
   explicit NormP(double exponent) : p(exponent) {}
-  template <class V> void add(double& a, double&, V x, double) const { a += std::pow(std::fabs(static_cast<double>(x)), p); }
+  template <class V>
+  void add(double& a, double&, V x, double) const {
+    a += std::pow(std::fabs(static_cast<double>(x)), p);
+  }
   double value(double a, double, double, int64_t) const { return std::pow(a, 1 / p); }
 };
 
@@ -112,9 +135,12 @@ void all(const Tensor& x, Tensor& out) {
 
 void norm(const Tensor& x, double p, Tensor& out) {
   dispatch_floating("norm", x.dtype(), [&]<class T>() {
-    if (p == 2) reduce<T>(Norm2{}, x, {out});
-    else if (p == 1) reduce<T>(Norm1{}, x, {out});
-    else reduce<T>(NormP(p), x, {out});
+    if (p == 2)
+      reduce<T>(Norm2{}, x, {out});
+    else if (p == 1)
+      reduce<T>(Norm1{}, x, {out});
+    else
+      reduce<T>(NormP(p), x, {out});
   });
 }
 

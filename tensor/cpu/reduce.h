@@ -1,6 +1,6 @@
-// The one loop nest behind reductions. Kept and reduced dimensions are sorted and merged by x's strides; rows are summed
-// in vector lanes, columns in blocks. Long reductions are cut into chunks of a fixed size whose results are joined in
-// order, so that no result depends on the number of threads.
+// The one loop nest behind reductions. Kept and reduced dimensions are sorted and merged by x's strides; rows are
+// summed in vector lanes, columns in blocks. Long reductions are cut into chunks of a fixed size whose results are
+// joined in order, so that no result depends on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -101,8 +101,10 @@ struct ReducePlan {
     }
     for (size_t i = 0; i < n; ++i) {
       const int64_t d = order[i], size = x.sizes()[d];
-      if (out.sizes()[d] == size) kept.add({size, x.strides()[d], out.strides()[d]});
-      else reduced.add({size, x.strides()[d], 0});
+      if (out.sizes()[d] == size)
+        kept.add({size, x.strides()[d], out.strides()[d]});
+      else
+        reduced.add({size, x.strides()[d], 0});
     }
     columns = kept.used > 0 && kept.dim[0].x != 0 &&
               (reduced.used == 0 || reduced.dim[0].x == 0 || kept.dim[0].x < reduced.dim[0].x);
@@ -116,7 +118,8 @@ struct ReduceOutputs {
   const Tensor* second = nullptr;
 };
 
-template <class A> void store_result(const Tensor& out, int64_t at, A result) {
+template <class A>
+void store_result(const Tensor& out, int64_t at, A result) {
   dispatch(out.dtype(), [&]<class T>() { out.data<T>()[at] = static_cast<T>(static_cast<compute_t<T>>(result)); });
 }
 
@@ -126,15 +129,17 @@ template <class A> void store_result(const Tensor& out, int64_t at, A result) {
 //   void merge(A& a, A& b, A c, A d)          another part
 //   A value(A a, A b, A shift, int64_t n)     the result, and for kSecond a second one
 // kShift: `shift` is the first element of the output's set, so that squares around it do not cancel.
-template <class A_> struct ReducePolicy {
+template <class A_>
+struct ReducePolicy {
   using A = A_;
   static constexpr bool kShift = false, kSecond = false;
   A first() const { return A(0); }
   A second() const { return A(0); }
 };
 
-template <class P> void store_results(const P& policy, const ReduceOutputs& to, int64_t at, typename P::A a, typename P::A b,
-                                      typename P::A shift, int64_t n) {
+template <class P>
+void store_results(const P& policy, const ReduceOutputs& to, int64_t at, typename P::A a, typename P::A b,
+                   typename P::A shift, int64_t n) {
   store_result(to.value, at, policy.value(a, b, shift, n));
   if constexpr (P::kSecond)
     if (to.second && to.second->defined()) store_result(*to.second, at, policy.second_value(a, b, shift, n));
@@ -143,7 +148,8 @@ template <class P> void store_results(const P& policy, const ReduceOutputs& to, 
 namespace detail {
 
 /// Accumulators side by side, so that the loop over them becomes vector code.
-template <class P> struct Lanes {
+template <class P>
+struct Lanes {
   static constexpr int64_t kLanes = 32;
   using A = typename P::A;
   A a[kLanes], b[kLanes];
@@ -154,7 +160,8 @@ template <class P> struct Lanes {
       b[l] = p.second();
     }
   }
-  template <class T> void add(const P& p, const T* x, int64_t n, int64_t step, A shift) {
+  template <class T>
+  void add(const P& p, const T* x, int64_t n, int64_t step, A shift) {
     int64_t i = 0;
     if (step == 1) {
       for (; i + kLanes <= n; i += kLanes)
@@ -190,25 +197,30 @@ void reduce_range(const P& p, const ReduceDims& reduced, const T* x, int64_t beg
   lanes.fold(p, a, b);
 }
 
-template <class T, class P> void reduce_rows(const P& p, const ReducePlan& plan, const T* x, const ReduceOutputs& to) {
+template <class T, class P>
+void reduce_rows(const P& p, const ReducePlan& plan, const T* x, const ReduceOutputs& to) {
   using A = typename P::A;
   const int64_t outputs = plan.kept.numel, count = plan.reduced.numel;
-  const int64_t splits = outputs < kEnoughOutputs && count >= 2 * kReduceChunk ? (count + kReduceChunk - 1) / kReduceChunk : 1;
+  const int64_t splits =
+      outputs < kEnoughOutputs && count >= 2 * kReduceChunk ? (count + kReduceChunk - 1) / kReduceChunk : 1;
   const int64_t chunk = splits == 1 ? count : kReduceChunk;
   std::vector<std::array<A, 2>> parts(splits == 1 ? 0 : static_cast<size_t>(outputs * splits));
-  parallel_for(outputs * splits, std::max<int64_t>(1, kGrain / std::max<int64_t>(chunk, 1)), [&](int64_t begin, int64_t end) {
-    ReduceWalk walk(plan.kept, 0, begin / splits);
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t s = task % splits;
-      A a = p.first(), b = p.second(), shift{};
-      if constexpr (P::kShift)
-        if (count > 0) shift = static_cast<A>(load(x[walk.x]));
-      reduce_range(p, plan.reduced, x + walk.x, s * chunk, std::min(count, (s + 1) * chunk), shift, a, b);
-      if (splits == 1) store_results(p, to, walk.out, a, b, shift, count);
-      else parts[static_cast<size_t>(task)] = {a, b};
-      if (s == splits - 1) walk.advance(1);
-    }
-  });
+  parallel_for(outputs * splits, std::max<int64_t>(1, kGrain / std::max<int64_t>(chunk, 1)),
+               [&](int64_t begin, int64_t end) {
+                 ReduceWalk walk(plan.kept, 0, begin / splits);
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t s = task % splits;
+                   A a = p.first(), b = p.second(), shift{};
+                   if constexpr (P::kShift)
+                     if (count > 0) shift = static_cast<A>(load(x[walk.x]));
+                   reduce_range(p, plan.reduced, x + walk.x, s * chunk, std::min(count, (s + 1) * chunk), shift, a, b);
+                   if (splits == 1)
+                     store_results(p, to, walk.out, a, b, shift, count);
+                   else
+                     parts[static_cast<size_t>(task)] = {a, b};
+                   if (s == splits - 1) walk.advance(1);
+                 }
+               });
   if (splits == 1) return;
   ReduceWalk walk(plan.kept, 0, 0);
   for (int64_t o = 0; o < outputs; ++o, walk.advance(1)) {
@@ -223,13 +235,15 @@ template <class T, class P> void reduce_rows(const P& p, const ReducePlan& plan,
 }
 
 /// A block of columns and their accumulators.
-template <class P> struct ColumnBlock {
+template <class P>
+struct ColumnBlock {
   static constexpr int64_t kWidth = 256;
   using A = typename P::A;
   int64_t width;
   A a[kWidth], b[kWidth], shift[kWidth];
 
-  template <class T> ColumnBlock(const P& p, const T* x, int64_t columns, int64_t step, bool any) : width(columns) {
+  template <class T>
+  ColumnBlock(const P& p, const T* x, int64_t columns, int64_t step, bool any) : width(columns) {
     for (int64_t c = 0; c < width; ++c) {
       a[c] = p.first();
       b[c] = p.second();
@@ -239,7 +253,8 @@ template <class P> struct ColumnBlock {
     }
   }
 
-  template <class T> void add(const P& p, const T* x, int64_t rows, int64_t row_step, int64_t step) {
+  template <class T>
+  void add(const P& p, const T* x, int64_t rows, int64_t row_step, int64_t step) {
     if (step == 1 && row_step == width && width <= 32) return add_narrow(p, x, rows);
     int64_t r = 0;
     if (step == 1) {
@@ -262,7 +277,8 @@ template <class P> struct ColumnBlock {
   }
 
   /// Few columns without gaps: several rows are taken as one.
-  template <class T> void add_narrow(const P& p, const T* x, int64_t rows) {
+  template <class T>
+  void add_narrow(const P& p, const T* x, int64_t rows) {
     const int64_t group = 64 / width, lanes = group * width;
     A u[64], v[64], s[64];
     for (int64_t l = 0; l < lanes; ++l) {
@@ -280,7 +296,8 @@ template <class P> struct ColumnBlock {
   }
 };
 
-template <class T, class P> void reduce_columns(const P& p, const ReducePlan& plan, const T* x, const ReduceOutputs& to) {
+template <class T, class P>
+void reduce_columns(const P& p, const ReducePlan& plan, const T* x, const ReduceOutputs& to) {
   using A = typename P::A;
   using Block = ColumnBlock<P>;
   const ReduceDim& inner = plan.kept.dim[0];
@@ -303,26 +320,27 @@ template <class T, class P> void reduce_columns(const P& p, const ReducePlan& pl
     for (int64_t c = 0; c < block.width; ++c)
       store_results(p, to, at.out + c * inner.out, block.a[c], block.b[c], block.shift[c], count);
   };
-  parallel_for(tasks * splits, std::max<int64_t>(1, kGrain / std::max<int64_t>(chunk * widest, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Place at = place(i / splits);
-      Block block(p, x + at.x, at.width, inner.x, count > 0);
-      const int64_t last = std::min(count, (i % splits + 1) * chunk);
-      int64_t row = i % splits * chunk;
-      ReduceWalk walk(plan.reduced, 0, row);
-      for (int64_t n; row < last; row += n, walk.advance(n)) {
-        n = std::min(walk.left(), last - row);
-        block.add(p, x + at.x + walk.x, n, walk.step(), inner.x);
-      }
-      if (splits == 1) {
-        store(block, at);
-      } else {
-        A* part = parts.data() + i * 2 * widest;
-        std::copy_n(block.a, block.width, part);
-        std::copy_n(block.b, block.width, part + widest);
-      }
-    }
-  });
+  parallel_for(tasks * splits, std::max<int64_t>(1, kGrain / std::max<int64_t>(chunk * widest, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const Place at = place(i / splits);
+                   Block block(p, x + at.x, at.width, inner.x, count > 0);
+                   const int64_t last = std::min(count, (i % splits + 1) * chunk);
+                   int64_t row = i % splits * chunk;
+                   ReduceWalk walk(plan.reduced, 0, row);
+                   for (int64_t n; row < last; row += n, walk.advance(n)) {
+                     n = std::min(walk.left(), last - row);
+                     block.add(p, x + at.x + walk.x, n, walk.step(), inner.x);
+                   }
+                   if (splits == 1) {
+                     store(block, at);
+                   } else {
+                     A* part = parts.data() + i * 2 * widest;
+                     std::copy_n(block.a, block.width, part);
+                     std::copy_n(block.b, block.width, part + widest);
+                   }
+                 }
+               });
   if (splits == 1) return;
   for (int64_t task = 0; task < tasks; ++task) {
     const Place at = place(task);
@@ -338,11 +356,14 @@ template <class T, class P> void reduce_columns(const P& p, const ReducePlan& pl
 }  // namespace detail
 
 /// Reduces x, of element type T, into outputs that have 1 for every reduced dimension.
-template <class T, class P> void reduce(const P& policy, const Tensor& x, const ReduceOutputs& to) {
+template <class T, class P>
+void reduce(const P& policy, const Tensor& x, const ReduceOutputs& to) {
   if (to.value.numel() == 0) return;
   const ReducePlan plan(x, to.value);
-  if (plan.columns) detail::reduce_columns(policy, plan, x.data<T>(), to);
-  else detail::reduce_rows(policy, plan, x.data<T>(), to);
+  if (plan.columns)
+    detail::reduce_columns(policy, plan, x.data<T>(), to);
+  else
+    detail::reduce_rows(policy, plan, x.data<T>(), to);
 }
 
 }  // namespace weft::cpu_kernels

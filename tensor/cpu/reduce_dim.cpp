@@ -19,16 +19,21 @@ struct Along {
   }
 };
 
-template <class V> struct Best {
+template <class V>
+struct Best {
   V value{};
   int64_t index = -1;
 };
 
 /// True where x takes the place of v, which came before it: NaN beats all numbers, nothing beats NaN, equals stay.
-template <bool largest, class V> bool beats(V x, V v) { return (largest ? !(x <= v) : !(x >= v)) && v == v; }
+template <bool largest, class V>
+bool beats(V x, V v) {
+  return (largest ? !(x <= v) : !(x >= v)) && v == v;
+}
 
 /// The first best of x[begin, end). A block is searched for the index only where its best beats what came before.
-template <bool largest, class T> Best<compute_t<T>> best_of(const T* x, int64_t begin, int64_t end) {
+template <bool largest, class T>
+Best<compute_t<T>> best_of(const T* x, int64_t begin, int64_t end) {
   using V = compute_t<T>;
   constexpr int64_t kLanes = 32;
   Best<V> best{load(x[begin]), begin};
@@ -47,7 +52,8 @@ template <bool largest, class T> Best<compute_t<T>> best_of(const T* x, int64_t 
         lane[l] = (largest ? v > lane[l] : v < lane[l]) ? v : lane[l];
       }
     bool search = false;
-    for (int64_t l = 0; l < kLanes; ++l) search = search | nan[l] | (largest ? lane[l] > best.value : lane[l] < best.value);
+    for (int64_t l = 0; l < kLanes; ++l)
+      search = search | nan[l] | (largest ? lane[l] > best.value : lane[l] < best.value);
     if (!search) continue;
     for (int64_t k = i; k < i + kBlock; ++k)
       if (beats<largest>(load(x[k]), best.value)) best = {load(x[k]), k};
@@ -57,7 +63,8 @@ template <bool largest, class T> Best<compute_t<T>> best_of(const T* x, int64_t 
   return best;
 }
 
-template <bool largest, class T> void extreme_rows(const Along& a, const T* x, T* values, int64_t* indices) {
+template <bool largest, class T>
+void extreme_rows(const Along& a, const T* x, T* values, int64_t* indices) {
   using V = compute_t<T>;
   const int64_t splits = a.outer < 32 ? (a.n + kRowChunk - 1) / kRowChunk : 1, chunk = splits == 1 ? a.n : kRowChunk;
   std::vector<Best<V>> parts(splits == 1 ? 0 : static_cast<size_t>(a.outer * splits));
@@ -69,8 +76,10 @@ template <bool largest, class T> void extreme_rows(const Along& a, const T* x, T
     for (int64_t task = begin; task < end; ++task) {
       const int64_t row = task / splits, first = task % splits * chunk;
       const Best<V> best = best_of<largest>(x + row * a.n, first, std::min(a.n, first + chunk));
-      if (splits == 1) store(row, best);
-      else parts[static_cast<size_t>(task)] = best;
+      if (splits == 1)
+        store(row, best);
+      else
+        parts[static_cast<size_t>(task)] = best;
     }
   });
   for (int64_t row = 0; splits > 1 && row < a.outer; ++row) {
@@ -83,52 +92,56 @@ template <bool largest, class T> void extreme_rows(const Along& a, const T* x, T
   }
 }
 
-template <bool largest, class T> void extreme_columns(const Along& a, const T* x, T* values, int64_t* indices) {
+template <bool largest, class T>
+void extreme_columns(const Along& a, const T* x, T* values, int64_t* indices) {
   using V = compute_t<T>;
   const int64_t blocks = (a.inner + kBlock - 1) / kBlock;
-  parallel_for(a.outer * blocks, std::max<int64_t>(1, kGrain / (a.n * std::min(a.inner, kBlock))), [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t first = task % blocks * kBlock, width = std::min(kBlock, a.inner - first), outer = task / blocks;
-      const T* from = x + outer * a.n * a.inner + first;
-      V best[kBlock];
-      int64_t index[kBlock] = {};
-      for (int64_t c = 0; c < width; ++c) best[c] = load(from[c]);
-      for (int64_t r = 1; r < a.n; ++r) {
-        const T* row = from + r * a.inner;
+  parallel_for(a.outer * blocks, std::max<int64_t>(1, kGrain / (a.n * std::min(a.inner, kBlock))),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t first = task % blocks * kBlock, width = std::min(kBlock, a.inner - first),
+                                 outer = task / blocks;
+                   const T* from = x + outer * a.n * a.inner + first;
+                   V best[kBlock];
+                   int64_t index[kBlock] = {};
+                   for (int64_t c = 0; c < width; ++c) best[c] = load(from[c]);
+                   for (int64_t r = 1; r < a.n; ++r) {
+                     const T* row = from + r * a.inner;
 #pragma GCC ivdep
-        for (int64_t c = 0; c < width; ++c) {
-          const V v = load(row[c]);
-          const bool take = beats<largest>(v, best[c]);
-          best[c] = take ? v : best[c];
-          index[c] = take ? r : index[c];
-        }
-      }
-      for (int64_t c = 0; c < width; ++c) {
-        values[outer * a.inner + first + c] = static_cast<T>(best[c]);
-        indices[outer * a.inner + first + c] = index[c];
-      }
-    }
-  });
+                     for (int64_t c = 0; c < width; ++c) {
+                       const V v = load(row[c]);
+                       const bool take = beats<largest>(v, best[c]);
+                       best[c] = take ? v : best[c];
+                       index[c] = take ? r : index[c];
+                     }
+                   }
+                   for (int64_t c = 0; c < width; ++c) {
+                     values[outer * a.inner + first + c] = static_cast<T>(best[c]);
+                     indices[outer * a.inner + first + c] = index[c];
+                   }
+                 }
+               });
 }
 
-template <class To, class From> void running_sum(const Along& a, const From* x, To* out, bool reverse) {
+template <class To, class From>
+void running_sum(const Along& a, const From* x, To* out, bool reverse) {
   using A = std::conditional_t<FloatingElement<From>, double, int64_t>;
   const int64_t blocks = (a.inner + kBlock - 1) / kBlock;
   parallel_for(a.outer * blocks, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, a.n * std::min(a.inner, kBlock))),
                [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t first = task % blocks * kBlock, width = std::min(kBlock, a.inner - first);
-      const int64_t base = task / blocks * a.n * a.inner + first;
-      A total[kBlock] = {};
-      for (int64_t i = 0; i < a.n; ++i) {
-        const int64_t at = base + (reverse ? a.n - 1 - i : i) * a.inner;
-        for (int64_t c = 0; c < width; ++c) {
-          total[c] += static_cast<A>(load(x[at + c]));
-          out[at + c] = static_cast<To>(static_cast<compute_t<To>>(total[c]));
-        }
-      }
-    }
-  });
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t first = task % blocks * kBlock, width = std::min(kBlock, a.inner - first);
+                   const int64_t base = task / blocks * a.n * a.inner + first;
+                   A total[kBlock] = {};
+                   for (int64_t i = 0; i < a.n; ++i) {
+                     const int64_t at = base + (reverse ? a.n - 1 - i : i) * a.inner;
+                     for (int64_t c = 0; c < width; ++c) {
+                       total[c] += static_cast<A>(load(x[at + c]));
+                       out[at + c] = static_cast<To>(static_cast<compute_t<To>>(total[c]));
+                     }
+                   }
+                 }
+               });
 }
 
 }  // namespace
@@ -142,8 +155,10 @@ void extreme(const Tensor& x, int64_t dim, bool largest, Tensor& values, Tensor&
     const T* from = dense.data<T>();
     T* v = values.data<T>();
     auto* i = indices.data<int64_t>();
-    if (a.inner == 1) largest ? extreme_rows<true>(a, from, v, i) : extreme_rows<false>(a, from, v, i);
-    else largest ? extreme_columns<true>(a, from, v, i) : extreme_columns<false>(a, from, v, i);
+    if (a.inner == 1)
+      largest ? extreme_rows<true>(a, from, v, i) : extreme_rows<false>(a, from, v, i);
+    else
+      largest ? extreme_columns<true>(a, from, v, i) : extreme_columns<false>(a, from, v, i);
   });
 }
 
@@ -168,8 +183,10 @@ void cumsum(const Tensor& x, int64_t dim, bool reverse, Tensor& out) {
   const Tensor dense = raw::contiguous(x);
   const Along a(dense, dim);
   dispatch(x.dtype(), [&]<class T>() {
-    if constexpr (FloatingElement<T>) running_sum(a, dense.data<T>(), out.data<T>(), reverse);
-    else running_sum(a, dense.data<T>(), out.data<int64_t>(), reverse);
+    if constexpr (FloatingElement<T>)
+      running_sum(a, dense.data<T>(), out.data<T>(), reverse);
+    else
+      running_sum(a, dense.data<T>(), out.data<int64_t>(), reverse);
   });
 }
 

@@ -21,8 +21,10 @@ Ref over(const Ref& x, const Shape& dims, bool keepdim, const std::function<doub
   };
   Shape sizes;
   for (int64_t d = 0; d < n; ++d)
-    if (!reduced(d)) sizes.push_back(x.sizes[d]);
-    else if (keepdim) sizes.push_back(1);
+    if (!reduced(d))
+      sizes.push_back(x.sizes[d]);
+    else if (keepdim)
+      sizes.push_back(1);
   Ref y(sizes);
   std::vector<Values> sets(static_cast<size_t>(y.numel()));
   for (int64_t i = 0; i < x.numel(); ++i) {
@@ -61,28 +63,38 @@ double variance(const Values& v) {
   for (double x : v) squares += (x - average(v)) * (x - average(v));
   return squares / static_cast<double>(v.size() - 1);
 }
-double plain_variance(const Values& v) { return variance(v) * static_cast<double>(v.size() - 1) / static_cast<double>(v.size()); }
+double plain_variance(const Values& v) {
+  return variance(v) * static_cast<double>(v.size() - 1) / static_cast<double>(v.size());
+}
 double spread(const Values& v) { return std::sqrt(variance(v)); }
 double log_sum(const Values& v) {
   double s = 0;
   for (double x : v) s += std::exp(x);
   return std::log(s);
 }
-template <int p> double length(const Values& v) {
+template <int p>
+double length(const Values& v) {
   double s = 0;
   for (double x : v) s += std::pow(std::fabs(x), p);
   return std::pow(s, 1.0 / p);
 }
 double widest(const Values& v) { return std::max(largest(v), -smallest(v)); }
-double any_positive(const Values& v) { return std::ranges::any_of(v, [](double x) { return x != 0; }); }
-double all_nonzero(const Values& v) { return std::ranges::all_of(v, [](double x) { return x != 0; }); }
+double any_positive(const Values& v) {
+  return std::ranges::any_of(v, [](double x) { return x != 0; });
+}
+double all_nonzero(const Values& v) {
+  return std::ranges::all_of(v, [](double x) { return x != 0; });
+}
 
 Tensor var_of(const Tensor& x, const Shape& dims, bool keepdim) { return var(x, dims, {.keepdim = keepdim}); }
 Tensor plain_var_of(const Tensor& x, const Shape& dims, bool keepdim) {
   return var(x, dims, {.correction = 0, .keepdim = keepdim});
 }
-Tensor deviation_of(const Tensor& x, const Shape& dims, bool keepdim) { return deviation(x, dims, {.keepdim = keepdim}); }
-template <int p> Tensor norm_of(const Tensor& x, const Shape& dims, bool keepdim) {
+Tensor deviation_of(const Tensor& x, const Shape& dims, bool keepdim) {
+  return deviation(x, dims, {.keepdim = keepdim});
+}
+template <int p>
+Tensor norm_of(const Tensor& x, const Shape& dims, bool keepdim) {
   return norm(x, dims, {.p = p == 0 ? INFINITY : p, .keepdim = keepdim});
 }
 
@@ -93,7 +105,8 @@ OpCase without_gradient(OpCase c) {
   return c;
 }
 
-OpCase index_case(const char* name, Tensor (*op)(const Tensor&, int64_t, bool), int64_t dim, const Shape& sizes, bool most) {
+OpCase index_case(const char* name, Tensor (*op)(const Tensor&, int64_t, bool), int64_t dim, const Shape& sizes,
+                  bool most) {
   return {.name = name,
           .inputs = {{.sizes = sizes, .distinct = true}},
           .run = [=](const Tensors& x) { return op(x[0], dim, false); },

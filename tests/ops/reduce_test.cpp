@@ -60,15 +60,17 @@ TEST(Reduce, VarianceKeepsItsDigitsFarFromZero) {
 
 TEST(Reduce, ResultsDoNotDependOnThreads) {
   const int before = num_threads();
-  const Tensor flat = randn({1 << 20}), tall = randn({100'000, 12}), wide = randn({40, 5000}), image = randn({16, 8, 40, 40});
+  const Tensor flat = randn({1 << 20}), tall = randn({100'000, 12}), wide = randn({40, 5000}),
+               image = randn({16, 8, 40, 40});
   const Tensor channels_last = raw::channels_last(image);
   std::vector<std::vector<Doubles>> results;
   for (int threads : {1, 2, 3}) {
     set_num_threads(threads);
-    results.push_back({sum(flat).to_vector<double>(), sum(tall, {0}).to_vector<double>(), var(tall, {0}).to_vector<double>(),
-                       sum(wide, {0}).to_vector<double>(), sum(wide, {1}).to_vector<double>(),
-                       mean(image, {0, 2, 3}).to_vector<double>(), mean(channels_last, {0, 2, 3}).to_vector<double>(),
-                       norm(flat).to_vector<double>(), max(flat).to_vector<double>(), argmax(flat).to_vector<double>()});
+    results.push_back({sum(flat).to_vector<double>(), sum(tall, {0}).to_vector<double>(),
+                       var(tall, {0}).to_vector<double>(), sum(wide, {0}).to_vector<double>(),
+                       sum(wide, {1}).to_vector<double>(), mean(image, {0, 2, 3}).to_vector<double>(),
+                       mean(channels_last, {0, 2, 3}).to_vector<double>(), norm(flat).to_vector<double>(),
+                       max(flat).to_vector<double>(), argmax(flat).to_vector<double>()});
   }
   set_num_threads(before);
   EXPECT_EQ(results[0], results[1]);
@@ -78,7 +80,8 @@ TEST(Reduce, ResultsDoNotDependOnThreads) {
 TEST(Reduce, EveryLayoutGivesTheSameSums) {
   // Whole numbers: any order of adding gives the same bits.
   const Tensor x = randint(-50, 50, {6, 37, 5, 70}).to(f32);
-  const Tensor copies[] = {x, raw::channels_last(x), raw::permute(raw::contiguous(raw::permute(x, {3, 1, 0, 2})), {2, 1, 3, 0})};
+  const Tensor copies[] = {x, raw::channels_last(x),
+                           raw::permute(raw::contiguous(raw::permute(x, {3, 1, 0, 2})), {2, 1, 3, 0})};
   const Shape all_dims[] = {{}, {0}, {1}, {2}, {3}, {0, 1}, {0, 2, 3}, {1, 2, 3}, {1, 3}, {0, 2}};
   const Tensor wide = x.to(f64);
   for (const Shape& dims : all_dims) {
@@ -94,7 +97,8 @@ TEST(Reduce, EveryLayoutGivesTheSameSums) {
       }
       wanted[at] += v[static_cast<size_t>(i)];
     }
-    for (const Tensor& copy : copies) EXPECT_EQ(sum(copy, dims).to_vector<double>(), wanted) << str(dims) << str(copy.strides());
+    for (const Tensor& copy : copies)
+      EXPECT_EQ(sum(copy, dims).to_vector<double>(), wanted) << str(dims) << str(copy.strides());
   }
 }
 
@@ -158,12 +162,14 @@ TEST(Reduce, TiesShareNoMoreThanTheGradient) {
   for (const Shape& dims : {Shape{}, Shape{0}, Shape{1}, Shape{0, 1}}) {
     for (auto* op : {max, min}) {
       const Tensor y = op(x, dims, false);
-      EXPECT_EQ(sum(gradient(x, [&](const Tensor& v) { return op(v, dims, false); })).item(), static_cast<double>(y.numel()));
+      EXPECT_EQ(sum(gradient(x, [&](const Tensor& v) { return op(v, dims, false); })).item(),
+                static_cast<double>(y.numel()));
     }
   }
   EXPECT_EQ(gradient(x, [](const Tensor& v) { return max(v); }).to_vector<double>(), (Doubles{0, 1, 0, 0, 0, 0, 0, 0}));
-  EXPECT_EQ(gradient(from<float>({-2, 2}, {2}), [](const Tensor& v) { return norm(v, {}, {.p = kInf}); }).to_vector<double>(),
-            (Doubles{-1, 0}));
+  EXPECT_EQ(
+      gradient(from<float>({-2, 2}, {2}), [](const Tensor& v) { return norm(v, {}, {.p = kInf}); }).to_vector<double>(),
+      (Doubles{-1, 0}));
 }
 
 TEST(Reduce, MaxWithIndexGivesBoth) {
@@ -180,7 +186,8 @@ TEST(Reduce, NoElements) {
   EXPECT_EQ(max(flat, {1}).sizes(), (Shape{0}));
   EXPECT_EQ(max_with_index(flat, 1).indices.sizes(), (Shape{0}));
   EXPECT_EQ(argmax(flat, 1).sizes(), (Shape{0}));
-  EXPECT_NE(message_of([&] { max(flat, {0}); }).find("[max] [0, 4] has no elements along the dimensions [0]"), std::string::npos);
+  EXPECT_NE(message_of([&] { max(flat, {0}); }).find("[max] [0, 4] has no elements along the dimensions [0]"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { max(deep); }).find("[max] [5, 5, 0] has no elements"), std::string::npos);
   EXPECT_NE(message_of([&] { argmin(deep); }).find("[argmin] [5, 5, 0] has no elements"), std::string::npos);
   EXPECT_EQ(sum(deep).item(), 0);
@@ -206,8 +213,12 @@ TEST(Reduce, NoElements) {
 // Field case 9, the norm.
 TEST(Reduce, NormAtZeroHasNoGradient) {
   for (double p : {0.5, 1.0, 2.0, 3.0, static_cast<double>(kInf)}) {
-    EXPECT_EQ(gradient(zeros({3}), [p](const Tensor& x) { return norm(x, {}, {.p = p}); }).to_vector<double>(), Doubles(3, 0)) << p;
-    for (double g : gradient(from<float>({0, 0, 3, 0}, {2, 2}), [p](const Tensor& x) { return norm(x, {1}, {.p = p}); }).to_vector<double>())
+    EXPECT_EQ(gradient(zeros({3}), [p](const Tensor& x) { return norm(x, {}, {.p = p}); }).to_vector<double>(),
+              Doubles(3, 0))
+        << p;
+    for (double g : gradient(from<float>({0, 0, 3, 0}, {2, 2}), [p](const Tensor& x) {
+                      return norm(x, {1}, {.p = p});
+                    }).to_vector<double>())
       EXPECT_TRUE(std::isfinite(g)) << p;
   }
   EXPECT_EQ(gradient(ones({4}), [](const Tensor& x) { return deviation(x); }).to_vector<double>(), Doubles(4, 0));
@@ -236,7 +247,8 @@ TEST(Reduce, MistakesAreNamed) {
   const Tensor x = ones({2, 3});
   EXPECT_NE(message_of([&] { sum(x, {2}); }).find("[sum] dimension 2 is out of range"), std::string::npos);
   EXPECT_NE(message_of([&] { sum(x, {1, -1}); }).find("[sum] the dimensions [1, -1] name 1 twice"), std::string::npos);
-  EXPECT_NE(message_of([&] { mean(ones({2}, i64)); }).find("[mean] wants a floating dtype, got i64"), std::string::npos);
+  EXPECT_NE(message_of([&] { mean(ones({2}, i64)); }).find("[mean] wants a floating dtype, got i64"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { norm(x, {}, {.p = 0}); }).find("[norm] p must be above 0"), std::string::npos);
 }
 
