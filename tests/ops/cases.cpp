@@ -70,8 +70,10 @@ OpCases all_cases() {
            index_cases(),
            loss_cases(),
            matmul_cases(),
+           norm_cases(),
            pool_cases(),
            reduce_cases(),
+           softmax_cases(),
        })
     all.insert(all.end(), std::make_move_iterator(cases.begin()), std::make_move_iterator(cases.end()));
   return all;

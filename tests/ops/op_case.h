@@ -77,8 +77,10 @@ OpCases embedding_cases();
 OpCases index_cases();
 OpCases loss_cases();
 OpCases matmul_cases();
+OpCases norm_cases();
 OpCases reduce_cases();
 OpCases pool_cases();
+OpCases softmax_cases();
 
 OpCases all_cases();
 /// Where op tests run: the CPU, and other devices this build has.

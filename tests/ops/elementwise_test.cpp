@@ -1,0 +1,68 @@
+// Elementwise ops at the edges.
+#include "autograd/ops/elementwise.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "autograd/autograd.h"
+#include "autograd/ops/reduce.h"
+#include "tensor/view.h"
+
+namespace weft {
+namespace {
+
+using Doubles = std::vector<double>;
+
+// Field case 9: where(x > 2, log2 x, 2 x). The gradient is selected, not multiplied by 0, so the part that `where`
+// itself hands to the other branch is 0 even where that branch is infinite; a function that turns a 0 into NaN by its
+// own slope (0 · 1/0 in log) keeps it out by an input that is safe.
+TEST(Where, BranchNotTakenHasNoGradient) {
+  Tensor x = from<float>({0, 2, 3}, {3}), infinite = full({3}, std::numeric_limits<float>::quiet_NaN());
+  x.requires_grad_();
+  infinite.requires_grad_();
+  const Tensor condition = gt(x.detach(), 2.0);
+  sum(where(condition, x * 2, infinite * infinite)).backward();
+  EXPECT_EQ(x.grad().to_vector<double>(), (Doubles{0, 0, 2}));
+
+  x.set_grad({});
+  const Tensor safe = where(condition, x, ones_like(x));
+  sum(where(condition, log(safe) * (1 / std::log(2.0)), x * 2)).backward();
+  const Doubles g = x.grad().to_vector<double>();
+  EXPECT_EQ(g[0], 2);
+  EXPECT_EQ(g[1], 2);
+  EXPECT_NEAR(g[2], 0.4809, 1e-4);
+}
+
+TEST(Where, UpstreamInfinityStaysOnItsSide) {
+  Tensor a = ones({2}), b = ones({2});
+  a.requires_grad_();
+  b.requires_grad_();
+  const Tensor dy = full({2}, std::numeric_limits<float>::infinity());
+  where(from<uint8_t>({1, 0}, {2}).to(DType::boolean), a, b).backward({.gradient = dy});
+  EXPECT_EQ(a.grad().to_vector<double>()[1], 0);
+  EXPECT_EQ(b.grad().to_vector<double>()[0], 0);
+}
+
+// Field case 6, the elementwise pair.
+TEST(Maximum, TiesShareTheGradient) {
+  for (auto* op : {maximum, minimum}) {
+    Tensor a = from<float>({1, 2, 3}, {3}), b = from<float>({1, 3, 3}, {3});
+    a.requires_grad_();
+    b.requires_grad_();
+    sum(op(a, b)).backward();
+    const Doubles da = a.grad().to_vector<double>(), db = b.grad().to_vector<double>();
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(da[i] + db[i], 1);
+  }
+}
+
+// Field case 5, the elementwise pair.
+TEST(Maximum, NanInEitherOperandWins) {
+  const Tensor a = from<float>({std::nanf(""), 1}, {2}), b = from<float>({1, std::nanf("")}, {2});
+  for (auto* op : {maximum, minimum})
+    for (double v : op(a, b).to_vector<double>()) EXPECT_TRUE(std::isnan(v));
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,54 @@
+// Cases of softmax and its logarithm.
+#include "autograd/ops/softmax.h"
+
+#include <cmath>
+
+#include "tests/ops/op_case.h"
+
+namespace weft::testing {
+namespace {
+
+/// Along `dim` of x, by the definition.
+Ref reference(const Ref& x, int64_t dim, bool logarithm) {
+  int64_t outer = 1, inner = 1;
+  for (int64_t d = 0; d < dim; ++d) outer *= x.sizes[d];
+  for (int64_t d = dim + 1; d < x.sizes.size(); ++d) inner *= x.sizes[d];
+  const int64_t n = x.sizes[dim];
+  Ref y(x.sizes);
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < inner; ++i) {
+      double total = 0;
+      for (int64_t k = 0; k < n; ++k) total += std::exp(x[(o * n + k) * inner + i]);
+      for (int64_t k = 0; k < n; ++k) {
+        const double p = std::exp(x[(o * n + k) * inner + i]) / total;
+        y[(o * n + k) * inner + i] = logarithm ? std::log(p) : p;
+      }
+    }
+  return y;
+}
+
+OpCase along(std::string name, bool logarithm, Shape sizes, int64_t dim, std::vector<In> bench = {}) {
+  return {.name = std::move(name),
+          .inputs = {{sizes}},
+          .run = [=](const std::vector<Tensor>& x) { return logarithm ? log_softmax(x[0], dim) : softmax(x[0], dim); },
+          .reference = [=](const std::vector<Ref>& x) { return reference(x[0], dim, logarithm); },
+          .dtypes = {f32, f64, bf16, f16},
+          .bench = std::move(bench)};
+}
+
+}  // namespace
+
+OpCases softmax_cases() {
+  OpCase long_rows = along("log_softmax/long_rows", true, {2, 1100}, 1, {In{{64, 20000}}});
+  long_rows.gradient = false;  // the sum of so many logarithms has too few digits left for differences
+  return {along("softmax", false, {3, 7}, 1, {In{{2048, 256}}}),
+          along("softmax/long_rows", false, {2, 1100}, 1, {In{{64, 20000}}}),
+          along("softmax/middle", false, {3, 5, 70}, 1, {In{{16, 64, 1024}}}),
+          along("softmax/first", false, {6, 4}, 0),
+          along("log_softmax", true, {3, 7}, 1, {In{{2048, 256}}}),
+          along("log_softmax/lanes_and_rest", true, {2, 70}, 1),
+          along("log_softmax/middle", true, {2, 3, 66}, 1),
+          long_rows};
+}
+
+}  // namespace weft::testing
