@@ -1,5 +1,5 @@
-// Backward: nodes run in falling order of creation, each once, when all its consumers have run. No recursion, and the
-// same order every time.
+// Backward: nodes run in falling order of creation, each once, when all its consumers have run; a leaf as soon as its
+// gradient is complete. No recursion, and the same order every time.
 #include <atomic>
 #include <queue>
 
@@ -62,6 +62,7 @@ void gather(const Node& from, size_t input, const Edge& edge, Tensor grad) {
   }
 }
 
+/// Runs one node and hands its gradients on; nodes that have nothing left to wait for become ready.
 void run(Node& node, bool retain_graph, ReadyQueue& ready) {
   const Scope scope(node.scope());
   running_rule = node.name();
@@ -85,7 +86,9 @@ void run(Node& node, bool retain_graph, ReadyQueue& ready) {
         detail::check_finite("gradient", node.name(), grads[i]);
       gather(node, i, edge, std::move(grads[i]));
     }
-    if (--edge.node->pending == 0) ready.push(edge.node);
+    if (--edge.node->pending > 0) continue;
+    if (edge.node->leaf) run(*edge.node, retain_graph, ready);  // at once: its gradient can be sent off while backward goes on
+    else ready.push(edge.node);
   }
   if (!retain_graph && !node.leaf) {
     node.free_saved();

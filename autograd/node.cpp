@@ -88,7 +88,8 @@ void link_output(Node& node, const Tensor& y) {
 
 void check_finite(const char* what, const char* op, const Tensor& x) {
   if (!x.defined() || !is_floating(x.dtype())) return;
-  for (double v : x.to_vector<double>()) WEFT_CHECK(std::isfinite(v), op, "anomaly: {} of shape {} contains {}", what, str(x.sizes()), v);
+  for (double v : x.to_vector<double>())
+    WEFT_CHECK(std::isfinite(v), op, "anomaly: {} of shape {} contains {}", what, str(x.sizes()), std::isnan(v) ? "NaN" : "infinity");
 }
 
 void check_in_place(const char* op, const Tensor& y) {

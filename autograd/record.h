@@ -79,9 +79,9 @@ template <class Inputs, class Rule> Ref<Node> make_node(const char* name, const 
 }
 
 template <class Inputs, class Rule> Tensor record_one(const char* name, const Inputs& inputs, Tensor y, Rule&& rule) {
+  if (!any_needs_grad(inputs)) return y;
   if (AnomalyMode::enabled()) [[unlikely]]
     check_finite("value", name, y);
-  if (!any_needs_grad(inputs)) return y;
   link_output(*make_node(name, inputs, std::forward<Rule>(rule)), y);
   return y;
 }
