@@ -13,7 +13,7 @@
 namespace weft {
 
 struct BackwardOptions {
-  Tensor gradient;            ///< d loss / d this tensor; may be left out for one element
+  Tensor gradient = {};       ///< d loss / d this tensor; may be left out for one element
   bool retain_graph = false;  ///< keep what the rules saved, for another pass
   bool create_graph = false;  ///< second derivatives: refused with an error
 };

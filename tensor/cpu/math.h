@@ -78,9 +78,16 @@ inline __attribute__((always_inline)) float tanh(float x) {
 /// relative error is below 1.2e-7).
 inline __attribute__((always_inline)) float erf(float x) {
   const float magnitude = std::fabs(x), z = x * x;
-  const float small =
-      x * 1.12837916710f *
-      (1.0f - z * (1.0f / 3 - z * (1.0f / 10 - z * (1.0f / 42 - z * (1.0f / 216 - z * (1.0f / 1320 - z * (1.0f / 9360)))))));
+  float series = 1.0f / 6894720;  // Σ (-z)^n / (n! (2n + 1)), n up to 9
+  series = 1.0f / 685440 - z * series;
+  series = 1.0f / 75600 - z * series;
+  series = 1.0f / 9360 - z * series;
+  series = 1.0f / 1320 - z * series;
+  series = 1.0f / 216 - z * series;
+  series = 1.0f / 42 - z * series;
+  series = 1.0f / 10 - z * series;
+  series = 1.0f / 3 - z * series;
+  const float small = x * 1.12837916710f * (1.0f - z * series);
   const float t = 1.0f / (1.0f + 0.5f * magnitude);
   const float poly =
       -1.26551223f +
@@ -91,7 +98,7 @@ inline __attribute__((always_inline)) float erf(float x) {
                           t * (0.27886807f + t * (-1.13520398f + t * (1.48851587f + t * (-0.82215223f + t * 0.17087277f))))))));
   const float complement = t * exp(-z + poly);
   const float large = std::copysign(1.0f - complement, x);
-  return magnitude < 0.75f ? small : x != x ? x : large;
+  return magnitude < 1.0f ? small : x != x ? x : large;
 }
 
 }  // namespace weft::math

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -76,7 +77,7 @@ TEST(Tensor, HalvesRoundToNearestEvenAndKeepNan) {
     EXPECT_EQ(y[1], 1 + 2 * step);
     EXPECT_EQ(y[2], -1 - step);
     EXPECT_EQ(y[3], half == f16 ? 0 : 0x1p-130);
-    if (half == f16) EXPECT_EQ(y[4], std::numeric_limits<double>::infinity());
+    EXPECT_EQ(y[4] == std::numeric_limits<double>::infinity(), half == f16);
     EXPECT_TRUE(std::isnan(y[5]));
   }
   EXPECT_EQ(from({0x1p-24, 0x1.8p-24, 65504.0, 65520.0}, {4}).to(f16).to_vector<double>(),
