@@ -10,8 +10,10 @@ namespace weft::nn {
 namespace {
 
 /// Options checked before a weight is allocated from them.
-template <class Options> const Options& checked(const char* op, const Options& o, int64_t kernel) {
-  WEFT_CHECK(o.in > 0 && o.out > 0 && kernel > 0, op, "wants .in, .out and .kernel above 0, got {}, {} and {}", o.in, o.out, kernel);
+template <class Options>
+const Options& checked(const char* op, const Options& o, int64_t kernel) {
+  WEFT_CHECK(o.in > 0 && o.out > 0 && kernel > 0, op, "wants .in, .out and .kernel above 0, got {}, {} and {}", o.in,
+             o.out, kernel);
   WEFT_CHECK(o.groups > 0 && o.in % o.groups == 0 && o.out % o.groups == 0, op,
              "{} groups do not divide {} input and {} output channels", o.groups, o.in, o.out);
   return o;
@@ -28,7 +30,10 @@ Conv2d::Conv2d(Options o)
 
 Tensor Conv2d::forward(const Tensor& x) {
   return conv2d(x, weight, bias,
-                {.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups,
+                {.stride = options.stride,
+                 .padding = options.padding,
+                 .dilation = options.dilation,
+                 .groups = options.groups,
                  .activation = options.activation});
 }
 
@@ -43,7 +48,10 @@ Conv1d::Conv1d(Options o)
 
 Tensor Conv1d::forward(const Tensor& x) {
   return conv1d(x, weight, bias,
-                {.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups,
+                {.stride = options.stride,
+                 .padding = options.padding,
+                 .dilation = options.dilation,
+                 .groups = options.groups,
                  .activation = options.activation});
 }
 

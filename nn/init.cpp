@@ -25,8 +25,8 @@ void check_floating(const char* what, const Tensor& x) {
 
 double normal_distribution(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
-/// Φ⁻¹(p): Winitzki's closed form for the inverse error function as a start, then Newton steps on log Φ, which is concave
-/// and nearly quadratic in the lower tail.
+/// Φ⁻¹(p): Winitzki's closed form for the inverse error function as a start, then Newton steps on log Φ, which is
+/// concave and nearly quadratic in the lower tail.
 double inverse_normal(double p) {
   const double l = std::log(4 * p * (1 - p)), a = 0.147;
   const double b = 2 / (std::numbers::pi * a) + l / 2;
@@ -49,17 +49,23 @@ double fan_of(const Tensor& weight, Fan fan) {
 double gain(Nonlinearity nonlinearity, double slope) {
   switch (nonlinearity) {
     case Nonlinearity::linear:
-    case Nonlinearity::sigmoid: return 1;
-    case Nonlinearity::tanh: return 5.0 / 3;
-    case Nonlinearity::relu: return std::numbers::sqrt2;
-    case Nonlinearity::leaky_relu: return std::sqrt(2 / (1 + slope * slope));
-    case Nonlinearity::selu: return 0.75;
+    case Nonlinearity::sigmoid:
+      return 1;
+    case Nonlinearity::tanh:
+      return 5.0 / 3;
+    case Nonlinearity::relu:
+      return std::numbers::sqrt2;
+    case Nonlinearity::leaky_relu:
+      return std::sqrt(2 / (1 + slope * slope));
+    case Nonlinearity::selu:
+      return 0.75;
   }
   return 1;
 }
 
 Fans fans(const Tensor& weight) {
-  WEFT_CHECK(weight.dim() >= 2, "init", "fan in and fan out need two dimensions or more, the tensor is {}", str(weight.sizes()));
+  WEFT_CHECK(weight.dim() >= 2, "init", "fan in and fan out need two dimensions or more, the tensor is {}",
+             str(weight.sizes()));
   int64_t kernel = 1;
   for (int64_t i = 2; i < weight.dim(); ++i) kernel *= weight.sizes()[i];
   return {weight.sizes()[1] * kernel, weight.sizes()[0] * kernel};
@@ -90,14 +96,15 @@ void normal(Tensor x, double mean, double deviation) {
 
 void truncated_normal(Tensor x, double mean, double deviation, double low, double high) {
   check_floating("truncated_normal", x);
-  WEFT_CHECK(deviation > 0 && low < high, "truncated_normal", "wants a deviation above 0 and low < high, got {}, {} and {}",
-             deviation, low, high);
+  WEFT_CHECK(deviation > 0 && low < high, "truncated_normal",
+             "wants a deviation above 0 and low < high, got {}, {} and {}", deviation, low, high);
   // In the upper half, 1 - Φ keeps the digits that Φ has lost: the interval is mirrored to lie mostly below the mean.
   double a = (low - mean) / deviation, b = (high - mean) / deviation;
   const bool mirror = a + b > 0;
   if (mirror) std::swap(a, b), a = -a, b = -b;
   const double from = normal_distribution(a), to = normal_distribution(b);
-  WEFT_CHECK(to > from, "truncated_normal", "[{}, {}] lies too far from the mean {} for deviation {}", low, high, mean, deviation);
+  WEFT_CHECK(to > from, "truncated_normal", "[{}, {}] lies too far from the mean {} for deviation {}", low, high, mean,
+             deviation);
   Tensor values = empty(x.sizes(), f64);
   kernels::uniform(values, from, to, default_generator().take(x.numel()));
   double* v = values.data<double>();
@@ -135,8 +142,8 @@ void orthogonal(Tensor weight, double gain) {
   const int64_t count = std::min(rows, columns), length = std::max(rows, columns);
   Tensor vectors = empty({count, length}, f64);
   kernels::normal(vectors, 0, 1, default_generator().take(vectors.numel()));
-  // Gram and Schmidt, each vector cleared twice of those before it: once leaves rounding errors that grow with the number
-  // of vectors. The diagonal of R is positive, which makes the result uniform.
+  // Gram and Schmidt, each vector cleared twice of those before it: once leaves rounding errors that grow with the
+  // number of vectors. The diagonal of R is positive, which makes the result uniform.
   double* v = vectors.data<double>();
   const auto dot = [length](const double* a, const double* b) {
     double sum = 0;

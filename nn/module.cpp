@@ -31,7 +31,9 @@ std::string unqualified(std::string_view full) {
   return std::string(full.substr(start));
 }
 
-std::string join(const std::string& prefix, const std::string& name) { return prefix.empty() ? name : prefix + "." + name; }
+std::string join(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
 
 /// x becomes `y` in place: handles, hooks and the leaf stay the same.
 void become(const Tensor& x, const Tensor& y) {
@@ -85,7 +87,8 @@ uint32_t Module::scope_id() const {
 }
 
 void Module::check_name(std::string_view name) const {
-  WEFT_CHECK(!name.empty() && name.find('.') == name.npos, "module", "'{}' cannot be a name: it is empty or has a dot", name);
+  WEFT_CHECK(!name.empty() && name.find('.') == name.npos, "module", "'{}' cannot be a name: it is empty or has a dot",
+             name);
   const auto taken = [name](const auto& one) { return one.name == name; };
   for (const auto* tensors : {&parameters_, &buffers_})
     for (const Named& one : *tensors) WEFT_CHECK(!taken(one), "module", "there is a tensor '{}' already", name);
@@ -120,7 +123,8 @@ Tensor& Module::buffer(std::string_view name, Tensor value) {
   return buffers_.emplace_back(std::string(name), std::move(value)).value;
 }
 
-template <class F> void Module::each_tensor(const std::string& prefix, const F& f) const {
+template <class F>
+void Module::each_tensor(const std::string& prefix, const F& f) const {
   for (const Named& own : parameters_)
     if (own.value.defined()) f(join(prefix, own.name), own.value, true);
   for (const Named& own : buffers_)
@@ -185,19 +189,22 @@ void Module::load_state_dict(const std::vector<Named>& state) {
     const auto found = given.find(name);
     if (found == given.end()) return;
     const Tensor& source = *found->second;
-    if (!source.defined()) faults.push_back(fmt::format("{} is given without a value", name));
+    if (!source.defined())
+      faults.push_back(fmt::format("{} is given without a value", name));
     else if (source.sizes() != x.sizes())
       faults.push_back(fmt::format("{} is {} here, {} was given", name, str(x.sizes()), str(source.sizes())));
     else if (source.dtype() != x.dtype())
-      faults.push_back(fmt::format("{} is {} here, {} was given", name, weft::name(x.dtype()), weft::name(source.dtype())));
+      faults.push_back(
+          fmt::format("{} is {} here, {} was given", name, weft::name(x.dtype()), weft::name(source.dtype())));
     if (!own[place->second].source) own[place->second].source = &source;
   });
   for (const Own& one : own)
     if (!one.source) faults.push_back(fmt::format("{} is missing", one.name));
   for (const Named& one : state)
-    if (!names.contains(one.name)) faults.push_back(fmt::format("{} is unexpected: the model has no such tensor", one.name));
-  WEFT_CHECK(faults.empty(), "load_state_dict", "{} of the names given do not fit, nothing was loaded:\n  {}", faults.size(),
-             fmt::join(faults, "\n  "));
+    if (!names.contains(one.name))
+      faults.push_back(fmt::format("{} is unexpected: the model has no such tensor", one.name));
+  WEFT_CHECK(faults.empty(), "load_state_dict", "{} of the names given do not fit, nothing was loaded:\n  {}",
+             faults.size(), fmt::join(faults, "\n  "));
 
   NoGrad no_grad;
   std::vector<Tensor> sources;  // a value that lies in this module's own memory is copied before anything is written

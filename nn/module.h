@@ -65,8 +65,8 @@ class Module {
   int64_t parameter_count() const;
   /// Parameters and buffers, outside of the graph, in the module's own memory: later training changes them.
   std::vector<Named> state_dict() const;
-  /// Copies values in by name. Missing, unexpected and doubled names and other shapes or dtypes make one Error that lists
-  /// them all, and nothing is changed. A shared tensor may come under any one of its names, or under several.
+  /// Copies values in by name. Missing, unexpected and doubled names and other shapes or dtypes make one Error that
+  /// lists them all, and nothing is changed. A shared tensor may come under any one of its names, or under several.
   void load_state_dict(const std::vector<Named>& state);
 
   /// Moves parameters, buffers and gradients; tensors keep their identity, so optimizers and hooks stay valid.
@@ -81,8 +81,8 @@ class Module {
   void zero_grad();
   /// Draws fresh parameters by each layer's own default.
   void reset_parameters();
-  /// Calls f with each parameter and its name, to initialise it in place; then layers restore what must hold (the padding
-  /// row of an Embedding is 0 again).
+  /// Calls f with each parameter and its name, to initialise it in place; then layers restore what must hold (the
+  /// padding row of an Embedding is 0 again).
   void init(const std::function<void(const std::string& name, Tensor& value)>& f);
 
   /// Parts which, called in order, are this module's forward: what a pipeline may cut between. A Sequential has one for
@@ -109,17 +109,18 @@ class Module {
 
  protected:
   /// Builds a child from its options: `add<nn::Linear>("fc", {.in = 4, .out = 2})`.
-  template <class T> T& add(std::string_view name, typename T::Options options) {
+  template <class T>
+  T& add(std::string_view name, typename T::Options options) {
     return emplace<T>(name, std::move(options));
   }
   /// Builds a child from any arguments.
   template <class T, class... Args>
-    requires std::constructible_from<T, Args...>
-  T& add(std::string_view name, Args&&... args) {
+  requires std::constructible_from<T, Args...> T& add(std::string_view name, Args&&... args) {
     return emplace<T>(name, std::forward<Args>(args)...);
   }
   /// Takes over a module that was built before.
-  template <std::derived_from<Module> T> T& add(std::string_view name, std::unique_ptr<T> module) {
+  template <std::derived_from<Module> T>
+  T& add(std::string_view name, std::unique_ptr<T> module) {
     return static_cast<T&>(attach(name, std::move(module)));
   }
   /// A tensor to be trained. An undefined one keeps its place but is left out of lists (a layer without bias).
@@ -132,7 +133,8 @@ class Module {
   virtual void after_init() {}
 
  private:
-  template <class T, class... Args> T& emplace(std::string_view name, Args&&... args) {
+  template <class T, class... Args>
+  T& emplace(std::string_view name, Args&&... args) {
     check_name(name);
     Scope scope(building(name));
     return static_cast<T&>(attach(name, std::make_unique<T>(std::forward<Args>(args)...)));
@@ -140,7 +142,8 @@ class Module {
   void check_name(std::string_view name) const;
   static uint32_t building(std::string_view name);
   Module& attach(std::string_view name, std::unique_ptr<Module> child);
-  template <class F> void each_tensor(const std::string& prefix, const F& f) const;
+  template <class F>
+  void each_tensor(const std::string& prefix, const F& f) const;
   void convert(const std::function<Tensor(const Tensor&)>& f);
 
   std::deque<Named> parameters_;  // deques: references stay valid while they grow
@@ -153,10 +156,12 @@ class Module {
 };
 
 /// A module for a Sequential: `nn::make<nn::Linear>({.in = 4, .out = 2})`.
-template <class T> std::unique_ptr<T> make(typename T::Options options) { return std::make_unique<T>(std::move(options)); }
+template <class T>
+std::unique_ptr<T> make(typename T::Options options) {
+  return std::make_unique<T>(std::move(options));
+}
 template <class T, class... Args>
-  requires std::constructible_from<T, Args...>
-std::unique_ptr<T> make(Args&&... args) {
+requires std::constructible_from<T, Args...> std::unique_ptr<T> make(Args&&... args) {
   return std::make_unique<T>(std::forward<Args>(args)...);
 }
 

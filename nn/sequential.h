@@ -18,7 +18,8 @@ namespace weft::nn {
 class Sequential : public Module {
  public:
   Sequential() = default;
-  template <std::derived_from<Module>... T> explicit Sequential(std::unique_ptr<T>... modules) {
+  template <std::derived_from<Module>... T>
+  explicit Sequential(std::unique_ptr<T>... modules) {
     (add(next_name(), std::move(modules)), ...);
   }
   using Module::add;

@@ -55,8 +55,10 @@ class Recorder : public ForwardObserver {
     row.output = y.sizes();
     row.failed = false;
     row.multiply_adds = all - call.children;
-    if (open_.empty()) summary_.multiply_adds = all;
-    else open_.back().children += all;
+    if (open_.empty())
+      summary_.multiply_adds = all;
+    else
+      open_.back().children += all;
   }
 
   /// Rows of the modules with parameters that were not called.
@@ -86,8 +88,10 @@ class Recorder : public ForwardObserver {
     seen_.insert(&module);
     for (const Named& p : module.parameters()) {
       if (p.name.find('.') != p.name.npos) continue;  // a child's
-      if (counted_.insert(&p.value.impl()).second) row.parameters += p.value.numel();
-      else row.shared = true;
+      if (counted_.insert(&p.value.impl()).second)
+        row.parameters += p.value.numel();
+      else
+        row.shared = true;
     }
     summary_.parameters += row.parameters;
   }
@@ -132,8 +136,12 @@ std::string Summary::str() const {
     const bool root = row.depth == 0;
     if (root && rows.size() > 1 && row.parameters == 0 && row.multiply_adds == 0 && !row.failed) continue;
     const std::string name = root ? "(" + model + ")" : row.name;
-    cells.push_back({name, row.type, row.failed ? "failed" : row.called ? weft::str(row.output) : "not called",
-                     row.shared ? "shared" : grouped(row.parameters), row.failed || !row.called ? "" : grouped(row.multiply_adds)});
+    cells.push_back({name, row.type,
+                     row.failed   ? "failed"
+                     : row.called ? weft::str(row.output)
+                                  : "not called",
+                     row.shared ? "shared" : grouped(row.parameters),
+                     row.failed || !row.called ? "" : grouped(row.multiply_adds)});
   }
   cells.push_back({"total", "", "", grouped(parameters), grouped(multiply_adds)});
   std::array<size_t, 5> widths{};
@@ -141,8 +149,8 @@ std::string Summary::str() const {
     for (size_t i = 0; i < 5; ++i) widths[i] = std::max(widths[i], line[i].size());
   std::string text = fmt::format("{}, input {}\n", model, weft::str(input));
   for (const auto& line : cells)
-    text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:>{}}  {:>{}}\n", line[0], widths[0], line[1], widths[1], line[2], widths[2],
-                        line[3], widths[3], line[4], widths[4]);
+    text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:>{}}  {:>{}}\n", line[0], widths[0], line[1], widths[1], line[2],
+                        widths[2], line[3], widths[3], line[4], widths[4]);
   return text;
 }
 

@@ -12,9 +12,9 @@ namespace weft::nn {
 
 struct Summary {
   struct Row {
-    std::string name;           ///< dotted, without the root; "" for the root itself
-    std::string type;           ///< "Conv2d"
-    int64_t depth = 0;          ///< below the root
+    std::string name;   ///< dotted, without the root; "" for the root itself
+    std::string type;   ///< "Conv2d"
+    int64_t depth = 0;  ///< below the root
     Shape output = {};
     int64_t parameters = 0;     ///< of the layer itself; 0 where they were counted in a row above
     int64_t multiply_adds = 0;  ///< of the layer itself, without its children

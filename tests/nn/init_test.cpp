@@ -117,7 +117,9 @@ TEST(Init, OrthogonalRowsOrColumns) {
     const int64_t rows = sizes[0], columns = w.numel() / rows;
     const bool by_row = rows <= columns;
     const int64_t count = std::min(rows, columns), length = std::max(rows, columns);
-    const auto at = [&](int64_t i, int64_t k) { return v[static_cast<size_t>(by_row ? i * columns + k : k * columns + i)]; };
+    const auto at = [&](int64_t i, int64_t k) {
+      return v[static_cast<size_t>(by_row ? i * columns + k : k * columns + i)];
+    };
     for (int64_t i = 0; i < count; ++i)
       for (int64_t j = 0; j <= i; ++j) {
         double dot = 0;

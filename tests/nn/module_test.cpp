@@ -172,16 +172,17 @@ TEST(Module, StateThatDoesNotFitIsListedWholeAndChangesNothing) {
   Net net;
   std::vector<Named> state;
   for (const Named& one : net.state_dict()) state.push_back({one.name, full(one.value.sizes(), 7, one.value.dtype())});
-  state.erase(state.begin());                          // offset
-  state[0].value = zeros({4});                         // first.scale
-  state[1].value = zeros({3}, f64);                    // first.shift
-  state[3].value = {};                                 // second.scale
-  state.push_back({"second.shift", zeros({3})});       // there is none
-  state.push_back({"tail.0.scale", zeros({3})});       // a second time
+  state.erase(state.begin());                     // offset
+  state[0].value = zeros({4});                    // first.scale
+  state[1].value = zeros({3}, f64);               // first.shift
+  state[3].value = {};                            // second.scale
+  state.push_back({"second.shift", zeros({3})});  // there is none
+  state.push_back({"tail.0.scale", zeros({3})});  // a second time
   const std::string message = error_of([&] { net.load_state_dict(state); });
   EXPECT_EQ(message.rfind("[load_state_dict] Net: 6 of the names", 0), 0u) << message;
-  for (const char* part : {"offset is missing", "first.scale is [3] here, [4] was given", "first.shift is f32 here, f64 was given",
-                           "second.scale is given without a value", "second.shift is unexpected", "tail.0.scale is given twice"})
+  for (const char* part :
+       {"offset is missing", "first.scale is [3] here, [4] was given", "first.shift is f32 here, f64 was given",
+        "second.scale is given without a value", "second.shift is unexpected", "tail.0.scale is given twice"})
     EXPECT_NE(message.find(part), std::string::npos) << part << " is not in " << message;
   EXPECT_EQ(net.tail.parameters()[0].value.to_vector<double>()[0], 2);
   EXPECT_EQ(net.first.calls.item(), 0);
@@ -192,8 +193,10 @@ TEST(Module, StateMayComeFromTheModuleItself) {
   net.init([](const std::string& name, Tensor& x) { x.fill_(name == "first.scale" ? 3 : 5); });
   std::vector<Named> state = net.state_dict();
   for (Named& one : state) {
-    if (one.name == "first.scale") one.name = "second.scale";
-    else if (one.name == "second.scale") one.name = "first.scale";
+    if (one.name == "first.scale")
+      one.name = "second.scale";
+    else if (one.name == "second.scale")
+      one.name = "first.scale";
   }
   net.load_state_dict(state);
   EXPECT_EQ(net.first.scale.to_vector<double>()[0], 5);
@@ -279,7 +282,8 @@ TEST(Module, SummaryOfAShapeErrorShowsHowFarItWent) {
 }
 
 TEST(Module, WithoutAForwardSaysSo) {
-  struct Empty : nn::Module {} empty_module;
+  struct Empty : nn::Module {
+  } empty_module;
   EXPECT_EQ(error_of([&] { empty_module(ones({1})); }), "[forward] Empty: Empty has no forward of one tensor");
 }
 
@@ -288,6 +292,9 @@ TEST(Sequential, CallsItsPartsInOrder) {
   net.add<Scale>("double", {.size = 3, .shift = false});
   net.add("minus", [](const Tensor& x) { return x - 5; });
   net.add<nn::ReLU>("relu");
+  const Scale::Options options{.size = 7};
+  nn::Sequential other;
+  EXPECT_EQ(other.add<Scale>("from_a_variable", options).scale.numel(), 7);
   EXPECT_EQ(net(from<float>({1, 2, 3}, {3})).to_vector<float>(), (std::vector<float>{0, 0, 1}));
   Tensor h = from<float>({1, 2, 3}, {3});
   ASSERT_EQ(net.layers().size(), 3u);

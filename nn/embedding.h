@@ -1,0 +1,28 @@
+// Rows of a table by their number.
+#pragma once
+
+#include "nn/module.h"
+
+namespace weft::nn {
+
+/// Ids [..] of i32 or i64 → [.., width]; weight [rows, width], drawn from the standard normal distribution. The row
+/// `padding_idx`, where it is 0 or more, gets no gradient and is 0: at the start, after `reset_parameters` and after
+/// `init`. Writing into `weight` itself goes past that.
+class Embedding : public Module {
+ public:
+  struct Options {
+    int64_t rows = 0, width = 0;
+    int64_t padding_idx = -1;
+  };
+  explicit Embedding(Options options);
+  Tensor forward(const Tensor& ids) override;
+
+  const Options options;
+  Tensor& weight;
+
+ protected:
+  void reset_own_parameters() override;
+  void after_init() override;
+};
+
+}  // namespace weft::nn
