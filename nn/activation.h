@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autograd/ops/elementwise.h"
+#include "autograd/ops/softmax.h"
 #include "nn/module.h"
 
 namespace weft::nn {
@@ -44,6 +45,26 @@ struct Tanh : Module {
 
 struct Sigmoid : Module {
   Tensor forward(const Tensor& x) override { return sigmoid(x); }
+};
+
+/// e^x over its sum along one dimension.
+struct Softmax : Module {
+  struct Options {
+    int64_t dim = -1;
+  };
+  Softmax() : Softmax(Options{}) {}
+  explicit Softmax(Options options) : options(options) {}
+  Tensor forward(const Tensor& x) override { return softmax(x, options.dim); }
+  const Options options;
+};
+
+/// Its logarithm.
+struct LogSoftmax : Module {
+  using Options = Softmax::Options;
+  LogSoftmax() : LogSoftmax(Options{}) {}
+  explicit LogSoftmax(Options options) : options(options) {}
+  Tensor forward(const Tensor& x) override { return log_softmax(x, options.dim); }
+  const Options options;
 };
 
 }  // namespace weft::nn

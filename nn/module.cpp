@@ -213,25 +213,32 @@ void Module::load_state_dict(const std::vector<Named>& state) {
   for (size_t i = 0; i < own.size(); ++i) own[i].value.copy_(sources[i].to(own[i].value.device()));
 }
 
-void Module::convert(const std::function<Tensor(const Tensor&)>& f) {
+void Module::convert(const std::function<Tensor(const Module& owner, const Tensor& x, bool trained)>& f) {
   NoGrad no_grad;
   std::unordered_set<const Tensor::Impl*> seen;
-  each_tensor("", [&](const std::string&, const Tensor& x, bool) {
-    if (!seen.insert(&x.impl()).second) return;
-    const Tensor gradient = x.grad();
-    if (const Tensor y = f(x); y.ref().get() != x.ref().get()) become(x, y);
-    if (gradient.defined()) Tensor(x).set_grad(f(gradient));
+  visit([&](Module& m) {
+    for (const auto* list : {&m.parameters_, &m.buffers_})
+      for (const Named& own : *list) {
+        if (!own.value.defined() || !seen.insert(&own.value.impl()).second) continue;
+        Tensor x = own.value;
+        const bool trained = list == &m.parameters_;
+        const Tensor gradient = x.grad();
+        if (const Tensor y = f(m, x, trained); y.ref().get() != x.ref().get()) become(x, y);
+        if (gradient.defined()) x.set_grad(f(m, gradient, trained));
+      }
   });
 }
 
 Module& Module::to(Device device) {
-  convert([device](const Tensor& x) { return x.to(device); });
+  convert([device](const Module&, const Tensor& x, bool) { return x.to(device); });
   return *this;
 }
 
 Module& Module::to(DType dtype) {
   WEFT_CHECK(is_floating(dtype), "to", "a module wants a floating dtype, got {}", weft::name(dtype));
-  convert([dtype](const Tensor& x) { return is_floating(x.dtype()) ? x.to(dtype) : x; });
+  convert([dtype](const Module& owner, const Tensor& x, bool trained) {
+    return is_floating(x.dtype()) ? x.to(trained ? dtype : owner.buffer_dtype(dtype)) : x;
+  });
   return *this;
 }
 

@@ -129,6 +129,8 @@ class Module {
   Tensor& buffer(std::string_view name, Tensor value);
   /// Draws this module's own parameters again.
   virtual void reset_own_parameters() {}
+  /// What this module's floating buffers become where its parameters become `parameters`.
+  virtual DType buffer_dtype(DType parameters) const { return parameters; }
   /// Restores what must hold of this module's own parameters after `init`.
   virtual void after_init() {}
 
@@ -144,7 +146,7 @@ class Module {
   Module& attach(std::string_view name, std::unique_ptr<Module> child);
   template <class F>
   void each_tensor(const std::string& prefix, const F& f) const;
-  void convert(const std::function<Tensor(const Tensor&)>& f);
+  void convert(const std::function<Tensor(const Module& owner, const Tensor& x, bool trained)>& f);
 
   std::deque<Named> parameters_;  // deques: references stay valid while they grow
   std::deque<Named> buffers_;
