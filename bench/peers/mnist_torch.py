@@ -15,6 +15,9 @@ import sys
 import time
 
 
+# The defaults are what was best with torch 2.15 on 2 cores with AVX-512, CPU time of a step on one thread: channels-last
+# 65-80 ms (else 74-90); fused AdamW 64-71 (foreach 74-76, single 71-78); the ReLU after the pool 65-80 (before it 92);
+# torch.compile 73, level with eager, after 6 s of compiling. Flushing denormals makes no difference here.
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", help="folder with the IDX files; noise of the same shape where it is left out")
