@@ -1,0 +1,18 @@
+// Loss and accuracy of a classifier over a data set.
+#pragma once
+
+#include "data/dataset.h"
+#include "nn/module.h"
+
+namespace weft::train {
+
+struct Scores {
+  double loss = 0;      ///< mean cross-entropy a sample
+  double accuracy = 0;  ///< in percent
+};
+
+/// Runs `model`, which gives logits [n, classes], over all of `dataset` in evaluation mode, without gradients; the mode it
+/// had comes back. Every sample counts once, a short last batch included.
+Scores evaluate(nn::Module& model, const data::Dataset& dataset, Device device = {}, int64_t batch = 500);
+
+}  // namespace weft::train
