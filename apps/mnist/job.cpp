@@ -46,7 +46,7 @@ template <class Optimizer> std::unique_ptr<optim::Optimizer> make(std::vector<Na
 const OptimizerEntry kOptimizers[] = {
     {"sgd", 0.1,
      [](std::vector<Named> p) -> std::unique_ptr<optim::Optimizer> {
-       return std::make_unique<optim::SGD>(std::move(p), optim::SGDOptions{.momentum = 0.9});
+       return std::make_unique<optim::SGD>(std::move(p), optim::SgdOptions{.momentum = 0.9});
      }},
     {"adam", 2e-3, make<optim::Adam>},
     {"adamw", 2e-3, make<optim::AdamW>},
