@@ -136,8 +136,8 @@ TEST_P(OpTest, SinglePrecisionGradientMatchesDouble) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OpTest, ::testing::ValuesIn(all_cases()), [](const auto& info) {
-  std::string name = info.param.name;
+INSTANTIATE_TEST_SUITE_P(All, OpTest, ::testing::ValuesIn(all_cases()), [](const auto& test) {
+  std::string name = test.param.name;
   for (char& ch : name)
     if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
   return name;
