@@ -1,0 +1,101 @@
+// The MNIST training job's speed, batches made from bytes in memory as the app's loader makes them; one JSON line with the
+// same fields as bench/peers/mnist_torch.py. `samples_per_second` is the median over blocks of steps, after the warm-up.
+//   train [--threads N] [--steps N] [--block N] [--warmup N] [--batch N] [--data FOLDER]
+#include <sys/resource.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "autograd/autograd.h"
+#include "data/mnist.h"
+#include "models/mnist.h"
+#include "nn/loss.h"
+#include "optim/adam.h"
+#include "tensor/random.h"
+#include "tensor/threads.h"
+
+namespace {
+
+using namespace weft;
+
+double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+double wall_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+int64_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+/// Noise of MNIST's shape, for machines without the data.
+data::ImageDataset noise() {
+  const Tensor images = randint(0, 256, {60000 * 28 * 28}).to(u8).reshape({60000, 28, 28});
+  return {images, randint(0, 10, {60000}).to(u8), {.mean = 0.1307f, .deviation = 0.3081f}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int threads = 2;
+  int64_t steps = 200, block = 20, warmup = 20, batch = 64;
+  std::string folder;
+  CLI::App app("Measures the MNIST training job.", "train");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--threads", threads)->check(CLI::Range(1, 4096));
+  app.add_option("--steps", steps, "measured steps")->check(CLI::PositiveNumber);
+  app.add_option("--block", block, "steps of one time measurement")->check(CLI::PositiveNumber);
+  app.add_option("--warmup", warmup, "steps before the measurement")->check(CLI::NonNegativeNumber);
+  app.add_option("--batch", batch)->check(CLI::Range(int64_t{1}, int64_t{60000}));
+  app.add_option("--data", folder, "folder of the IDX files; noise of the same shape where it is left out");
+  CLI11_PARSE(app, argc, argv);
+
+  set_num_threads(threads);
+  manual_seed(0);
+  const data::ImageDataset train_set = folder.empty() ? noise() : data::mnist(folder).train;
+  models::MnistNet net;
+  optim::AdamW adam(net.parameters(), {.lr = 1e-3});
+  const FlushDenormals flush;
+  std::vector<int64_t> indices(static_cast<size_t>(batch));
+  double loss_value = 0;
+  const int64_t batches = train_set.size() / batch;
+  auto run_step = [&](int64_t i) {
+    std::iota(indices.begin(), indices.end(), i % batches * batch);
+    auto [x, y] = train_set.batch(indices, {});
+    adam.zero_grad();
+    const Tensor loss = nn::cross_entropy(net(x), y);
+    loss.backward();
+    adam.step();
+    loss_value = loss.item();
+  };
+  for (int64_t i = 0; i < warmup; ++i) run_step(i);
+  std::vector<double> rates;
+  const double cpu_start = cpu_seconds();
+  int64_t done = 0;
+  for (; done < steps; done += block) {
+    const double start = wall_seconds();
+    for (int64_t i = done; i < done + block; ++i) run_step(warmup + i);
+    rates.push_back(static_cast<double>(block * batch) / (wall_seconds() - start));
+  }
+  std::sort(rates.begin(), rates.end());
+  fmt::print("{}\n", nlohmann::ordered_json{{"who", "weft"},
+                                            {"job", "mnist"},
+                                            {"samples_per_second", rates[rates.size() / 2]},
+                                            {"min", rates.front()},
+                                            {"max", rates.back()},
+                                            {"cpu_ms_per_step", (cpu_seconds() - cpu_start) / static_cast<double>(done) * 1e3},
+                                            {"peak_memory_bytes", peak_memory()},
+                                            {"last_loss", loss_value},
+                                            {"threads", threads}}
+                         .dump());
+}
