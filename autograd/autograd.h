@@ -35,9 +35,9 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
 bool replaying();
 
 struct GradcheckOptions {
-  double step = 1e-6;       ///< of the central difference
-  double relative = 1e-5;   ///< tolerance
-  double absolute = 1e-7;   ///< tolerance
+  double step = 1e-6;      ///< of the central difference
+  double relative = 1e-5;  ///< tolerance
+  double absolute = 1e-7;  ///< tolerance
 };
 
 struct GradcheckResult {
@@ -51,7 +51,8 @@ using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
 /// Compares the gradients of f with central differences, element by element, in f64. Non-floating inputs are passed on
 /// as they are. f must be deterministic.
 GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, GradcheckOptions options = {});
-inline GradcheckResult gradcheck(Tensor (*f)(const Tensor&), const std::vector<Tensor>& inputs, GradcheckOptions options = {}) {
+inline GradcheckResult gradcheck(Tensor (*f)(const Tensor&), const std::vector<Tensor>& inputs,
+                                 GradcheckOptions options = {}) {
   return gradcheck([f](const std::vector<Tensor>& in) { return f(in.at(0)); }, inputs, options);
 }
 inline GradcheckResult gradcheck(Tensor (*f)(const Tensor&, const Tensor&), const std::vector<Tensor>& inputs,

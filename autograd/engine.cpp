@@ -74,8 +74,8 @@ void run(Node& node, bool retain_graph, ReadyQueue& ready) {
       if (Tensor replaced = hook(node.outputs[0].grad); replaced.defined()) node.outputs[0].grad = replaced;
     }
     grads = node.apply(node.outputs);
-    WEFT_CHECK(node.leaf || grads.size() == node.inputs.size(), node.name(), "the gradient rule gave {} gradients for {} inputs",
-               grads.size(), node.inputs.size());
+    WEFT_CHECK(node.leaf || grads.size() == node.inputs.size(), node.name(),
+               "the gradient rule gave {} gradients for {} inputs", grads.size(), node.inputs.size());
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) node.outputs[i].grad = Tensor();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -87,8 +87,10 @@ void run(Node& node, bool retain_graph, ReadyQueue& ready) {
       gather(node, i, edge, std::move(grads[i]));
     }
     if (--edge.node->pending > 0) continue;
-    if (edge.node->leaf) run(*edge.node, retain_graph, ready);  // at once: its gradient can be sent off while backward goes on
-    else ready.push(edge.node);
+    if (edge.node->leaf)
+      run(*edge.node, retain_graph, ready);  // at once: its gradient can be sent off while backward goes on
+    else
+      ready.push(edge.node);
   }
   if (!retain_graph && !node.leaf) {
     node.free_saved();
@@ -133,7 +135,8 @@ void backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& gradi
   std::vector<Ref<Node>> nodes;
   for (const Tensor& root : roots) {
     Node* node = node_of(root);
-    WEFT_CHECK(node, "backward", "the tensor has no history: nothing it was made from requires a gradient, or NoGrad was on");
+    WEFT_CHECK(node, "backward",
+               "the tensor has no history: nothing it was made from requires a gradient, or NoGrad was on");
     nodes.emplace_back(node);
   }
   const uint64_t pass = next_pass.fetch_add(1, std::memory_order_relaxed);

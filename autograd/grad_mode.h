@@ -30,8 +30,8 @@ class EnableGrad {
   bool before_;
 };
 
-/// While one lives, every recorded value and every gradient is checked, and the first NaN or infinity throws with the op
-/// and the module that made it. Slow: for finding a fault.
+/// While one lives, every recorded value and every gradient is checked, and the first NaN or infinity throws with the
+/// op and the module that made it. Slow: for finding a fault.
 class AnomalyMode {
  public:
   AnomalyMode();

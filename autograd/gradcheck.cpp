@@ -39,7 +39,8 @@ GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& in
   }
   const EnableGrad enable;
   const Tensor y = f(leaves);
-  WEFT_CHECK(y.dtype() == DType::f64, "gradcheck", "the function must give f64 for f64 inputs, it gave {}", name(y.dtype()));
+  WEFT_CHECK(y.dtype() == DType::f64, "gradcheck", "the function must give f64 for f64 inputs, it gave {}",
+             name(y.dtype()));
   const std::vector<double> weights = make_weights(y.numel());
   if (y.requires_grad()) backward({y}, {from(weights, y.sizes())});
 
@@ -50,7 +51,8 @@ GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& in
     Tensor& x = leaves[k];
     if (!is_floating(x.dtype())) continue;
     const Tensor grad = x.grad();
-    const std::vector<double> analytic = grad.defined() ? grad.to_vector<double>() : std::vector<double>(static_cast<size_t>(x.numel()), 0.0);
+    const std::vector<double> analytic =
+        grad.defined() ? grad.to_vector<double>() : std::vector<double>(static_cast<size_t>(x.numel()), 0.0);
     const std::vector<double> centre = x.to_vector<double>();
     auto value_at = [&](size_t i, double v) {
       std::vector<double> moved = centre;
@@ -67,8 +69,8 @@ GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& in
       const double excess = std::isfinite(error) ? error / allowed : std::numeric_limits<double>::infinity();
       if (excess > 1 && excess > worst) {
         worst = excess;
-        result = {false, fmt::format("input {}, element {} at {}: the rule gives {}, differences give {}", k, i, centre[i],
-                                     analytic[i], numeric)};
+        result = {false, fmt::format("input {}, element {} at {}: the rule gives {}, differences give {}", k, i,
+                                     centre[i], analytic[i], numeric)};
       }
     }
     x.copy_(from(centre, x.sizes()));

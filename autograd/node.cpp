@@ -89,13 +89,14 @@ void link_output(Node& node, const Tensor& y) {
 void check_finite(const char* what, const char* op, const Tensor& x) {
   if (!x.defined() || !is_floating(x.dtype())) return;
   for (double v : x.to_vector<double>())
-    WEFT_CHECK(std::isfinite(v), op, "anomaly: {} of shape {} contains {}", what, str(x.sizes()), std::isnan(v) ? "NaN" : "infinity");
+    WEFT_CHECK(std::isfinite(v), op, "anomaly: {} of shape {} contains {}", what, str(x.sizes()),
+               std::isnan(v) ? "NaN" : "infinity");
 }
 
 void check_in_place(const char* op, const Tensor& y) {
   WEFT_CHECK(!raw::overlaps_itself(y), op,
-             "cannot write in place into {} with strides {}: several elements share one place in memory", str(y.sizes()),
-             str(y.strides()));
+             "cannot write in place into {} with strides {}: several elements share one place in memory",
+             str(y.sizes()), str(y.strides()));
   if (!grad_enabled()) return;
   const Node* node = node_of(y);
   WEFT_CHECK(!(node && node->leaf), op, "a leaf that requires a gradient cannot be changed in place; use NoGrad");

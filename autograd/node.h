@@ -13,7 +13,8 @@
 namespace weft {
 
 /// A list whose first N items need no heap.
-template <class T, size_t N> class FewOf {
+template <class T, size_t N>
+class FewOf {
  public:
   FewOf() = default;
   FewOf(std::initializer_list<T> items) {
@@ -24,8 +25,10 @@ template <class T, size_t N> class FewOf {
   T& operator[](size_t i) { return i < N ? few_[i] : more_[i - N]; }
   const T& operator[](size_t i) const { return i < N ? few_[i] : more_[i - N]; }
   void push_back(T item) {
-    if (count_ < N) few_[count_] = std::move(item);
-    else more_.push_back(std::move(item));
+    if (count_ < N)
+      few_[count_] = std::move(item);
+    else
+      more_.push_back(std::move(item));
     ++count_;
   }
   void clear() { *this = FewOf(); }

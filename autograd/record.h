@@ -42,11 +42,13 @@ inline bool needs_grad(const Tensor& x) { return grad_enabled() && x.defined() &
 
 namespace detail {
 
-template <class Rule> class RuleNode final : public Node {
+template <class Rule>
+class RuleNode final : public Node {
  public:
   RuleNode(const char* name, Rule rule) : Node(name), rule_(std::move(rule)) {}
   Grads apply(FewOf<Output, 1>& outputs) override {
-    if constexpr (std::is_invocable_v<Rule&, const Tensor&>) return (*rule_)(outputs[0].grad);
+    if constexpr (std::is_invocable_v<Rule&, const Tensor&>)
+      return (*rule_)(outputs[0].grad);
     else {
       std::vector<Tensor> gradients;
       for (size_t i = 0; i < outputs.size(); ++i) gradients.push_back(outputs[i].grad);
@@ -65,20 +67,23 @@ void check_finite(const char* what, const char* op, const Tensor& x);
 /// Throws where y may not be written in place by `op`.
 void check_in_place(const char* op, const Tensor& y);
 
-template <class Inputs> bool any_needs_grad(const Inputs& inputs) {
+template <class Inputs>
+bool any_needs_grad(const Inputs& inputs) {
   if (!grad_enabled()) return false;
   for (const InputRef x : inputs)
     if (x.tensor->defined() && x.tensor->impl().grad_node) return true;
   return false;
 }
 
-template <class Inputs, class Rule> Ref<Node> make_node(const char* name, const Inputs& inputs, Rule&& rule) {
+template <class Inputs, class Rule>
+Ref<Node> make_node(const char* name, const Inputs& inputs, Rule&& rule) {
   Ref<Node> node(new RuleNode<std::decay_t<Rule>>(name, std::forward<Rule>(rule)));
   for (const InputRef x : inputs) link_input(*node, *x.tensor);
   return node;
 }
 
-template <class Inputs, class Rule> Tensor record_one(const char* name, const Inputs& inputs, Tensor y, Rule&& rule) {
+template <class Inputs, class Rule>
+Tensor record_one(const char* name, const Inputs& inputs, Tensor y, Rule&& rule) {
   if (!any_needs_grad(inputs)) return y;
   if (AnomalyMode::enabled()) [[unlikely]]
     check_finite("value", name, y);
@@ -88,13 +93,15 @@ template <class Inputs, class Rule> Tensor record_one(const char* name, const In
 
 }  // namespace detail
 
-/// Records y = op(inputs) with its gradient rule, `Grads(const Tensor& dy)`, and returns y. y must be a new tensor (or a
-/// new view), not one of the inputs.
-template <class Rule> Tensor record(const char* name, std::initializer_list<InputRef> inputs, Tensor y, Rule&& rule) {
+/// Records y = op(inputs) with its gradient rule, `Grads(const Tensor& dy)`, and returns y. y must be a new tensor (or
+/// a new view), not one of the inputs.
+template <class Rule>
+Tensor record(const char* name, std::initializer_list<InputRef> inputs, Tensor y, Rule&& rule) {
   return detail::record_one(name, inputs, std::move(y), std::forward<Rule>(rule));
 }
 /// The same for a list of inputs.
-template <class Rule> Tensor record(const char* name, std::span<const Tensor> inputs, Tensor y, Rule&& rule) {
+template <class Rule>
+Tensor record(const char* name, std::span<const Tensor> inputs, Tensor y, Rule&& rule) {
   return detail::record_one(name, inputs, std::move(y), std::forward<Rule>(rule));
 }
 
@@ -109,7 +116,8 @@ void record_many(const char* name, std::initializer_list<InputRef> inputs, std::
 
 /// The same for a list of outputs.
 template <class Rule>
-void record_many(const char* name, std::initializer_list<InputRef> inputs, std::span<const Tensor> outputs, Rule&& rule) {
+void record_many(const char* name, std::initializer_list<InputRef> inputs, std::span<const Tensor> outputs,
+                 Rule&& rule) {
   if (!detail::any_needs_grad(inputs)) return;
   Ref<Node> node = detail::make_node(name, inputs, std::forward<Rule>(rule));
   for (const Tensor& y : outputs) detail::link_output(*node, y);

@@ -19,12 +19,13 @@ Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
 }
 
 Tensor Tensor::select(int64_t dim, int64_t index) const {
-  return record("select", {*this}, raw::select(*this, dim, index), [sizes = sizes(), dim, index](const Tensor& dy) -> Grads {
-    Tensor dx = zeros(sizes, {dy.dtype(), dy.device()});
-    Tensor part = raw::select(dx, dim, index);
-    kernels::copy(dy, part);
-    return {dx};
-  });
+  return record("select", {*this}, raw::select(*this, dim, index),
+                [sizes = sizes(), dim, index](const Tensor& dy) -> Grads {
+                  Tensor dx = zeros(sizes, {dy.dtype(), dy.device()});
+                  Tensor part = raw::select(dx, dim, index);
+                  kernels::copy(dy, part);
+                  return {dx};
+                });
 }
 
 Tensor Tensor::transpose(int64_t a, int64_t b) const {
@@ -121,17 +122,18 @@ Tensor Tensor::grad() const {
 void Tensor::set_grad(const Tensor& grad) {
   Node* node = node_of(*this);
   WEFT_CHECK(node && node->leaf, "set_grad", "the tensor is not a leaf that requires a gradient");
-  WEFT_CHECK(!grad.defined() || (grad.sizes() == sizes() && grad.dtype() == dtype() && grad.device() == device()), "set_grad",
-             "the gradient is {} {}, the tensor {} {}", name(grad.dtype()), weft::str(grad.sizes()), name(dtype()),
-             weft::str(sizes()));
+  WEFT_CHECK(!grad.defined() || (grad.sizes() == sizes() && grad.dtype() == dtype() && grad.device() == device()),
+             "set_grad", "the gradient is {} {}, the tensor {} {}", name(grad.dtype()), weft::str(grad.sizes()),
+             name(dtype()), weft::str(sizes()));
   static_cast<LeafNode*>(node)->grad = grad;
 }
 
 Tensor Tensor::detach() const { return raw::detach(*this); }
 
 Tensor& Tensor::fill_(Scalar value) {
-  record_in_place("fill_", *this, {*this}, [&] { kernels::fill(*this, value); },
-                  [](const Tensor& dy) -> Grads { return {zeros_like(dy)}; });
+  record_in_place(
+      "fill_", *this, {*this}, [&] { kernels::fill(*this, value); },
+      [](const Tensor& dy) -> Grads { return {zeros_like(dy)}; });
   return *this;
 }
 
@@ -147,24 +149,27 @@ Tensor in_place_operand(const char* op, const Tensor& y, const Tensor& other) {
 }
 
 void check_same_dtype(const char* op, const Tensor& y, const Tensor& other) {
-  WEFT_CHECK(y.dtype() == other.dtype(), op, "the operands have dtypes {} and {}", name(y.dtype()), name(other.dtype()));
+  WEFT_CHECK(y.dtype() == other.dtype(), op, "the operands have dtypes {} and {}", name(y.dtype()),
+             name(other.dtype()));
 }
 
 template <class Kernel, class Rule>
 void binary_in_place(const char* op, const Kernel& kernel, Tensor& y, const Tensor& other, Rule&& rule) {
   check_same_dtype(op, y, other);
   const Tensor operand = in_place_operand(op, y, other);
-  record_in_place(op, y, {y, other}, [&] { kernel(y, operand, y); }, std::forward<Rule>(rule));
+  record_in_place(
+      op, y, {y, other}, [&] { kernel(y, operand, y); }, std::forward<Rule>(rule));
 }
 
 }  // namespace
 
 Tensor& Tensor::copy_(const Tensor& source) {
   const Tensor operand = in_place_operand("copy_", *this, source);
-  record_in_place("copy_", *this, {*this, source}, [&] { kernels::copy(operand, *this); },
-                  [sizes = source.sizes(), dtype = source.dtype()](const Tensor& dy) -> Grads {
-                    return {zeros_like(dy), raw::to(sum_to(dy, sizes), dtype)};
-                  });
+  record_in_place(
+      "copy_", *this, {*this, source}, [&] { kernels::copy(operand, *this); },
+      [sizes = source.sizes(), dtype = source.dtype()](const Tensor& dy) -> Grads {
+        return {zeros_like(dy), raw::to(sum_to(dy, sizes), dtype)};
+      });
   return *this;
 }
 

@@ -1,5 +1,6 @@
-// The MNIST training job's speed, batches made from bytes in memory as the app's loader makes them; one JSON line with the
-// same fields as bench/peers/mnist_torch.py. `samples_per_second` is the median over blocks of steps, after the warm-up.
+// The MNIST training job's speed, batches made from bytes in memory as the app's loader makes them; one JSON line with
+// the same fields as bench/peers/mnist_torch.py. `samples_per_second` is the median over blocks of steps, after the
+// warm-up.
 //   train [--threads N] [--steps N] [--block N] [--warmup N] [--batch N] [--data FOLDER]
 #include <sys/resource.h>
 
@@ -30,7 +31,9 @@ double cpu_seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-double wall_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 int64_t peak_memory() {
   rusage usage{};
@@ -88,14 +91,15 @@ int main(int argc, char** argv) {
     rates.push_back(static_cast<double>(block * batch) / (wall_seconds() - start));
   }
   std::sort(rates.begin(), rates.end());
-  fmt::print("{}\n", nlohmann::ordered_json{{"who", "weft"},
-                                            {"job", "mnist"},
-                                            {"samples_per_second", rates[rates.size() / 2]},
-                                            {"min", rates.front()},
-                                            {"max", rates.back()},
-                                            {"cpu_ms_per_step", (cpu_seconds() - cpu_start) / static_cast<double>(done) * 1e3},
-                                            {"peak_memory_bytes", peak_memory()},
-                                            {"last_loss", loss_value},
-                                            {"threads", threads}}
-                         .dump());
+  fmt::print("{}\n",
+             nlohmann::ordered_json{{"who", "weft"},
+                                    {"job", "mnist"},
+                                    {"samples_per_second", rates[rates.size() / 2]},
+                                    {"min", rates.front()},
+                                    {"max", rates.back()},
+                                    {"cpu_ms_per_step", (cpu_seconds() - cpu_start) / static_cast<double>(done) * 1e3},
+                                    {"peak_memory_bytes", peak_memory()},
+                                    {"last_loss", loss_value},
+                                    {"threads", threads}}
+                 .dump());
 }

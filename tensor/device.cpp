@@ -9,9 +9,12 @@ namespace weft {
 
 std::string name(Device device) {
   switch (device.type) {
-    case DeviceType::cpu: return "cpu";
-    case DeviceType::cuda: return fmt::format("cuda:{}", device.index);
-    case DeviceType::simt: return "simt";
+    case DeviceType::cpu:
+      return "cpu";
+    case DeviceType::cuda:
+      return fmt::format("cuda:{}", device.index);
+    case DeviceType::simt:
+      return "simt";
   }
   return "?";
 }

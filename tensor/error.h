@@ -43,15 +43,15 @@ class Scope {
 }  // namespace weft
 
 /// A caller's mistake: `WEFT_CHECK(x.dim() == 4, "conv2d", "input wants 4 dimensions, got {}", x.dim())`.
-#define WEFT_CHECK(condition, op, ...)                                \
-  do {                                                                \
-    if (!(condition)) [[unlikely]]                                    \
-      ::weft::fail(op, ::fmt::format(__VA_ARGS__));                   \
+#define WEFT_CHECK(condition, op, ...)              \
+  do {                                              \
+    if (!(condition)) [[unlikely]]                  \
+      ::weft::fail(op, ::fmt::format(__VA_ARGS__)); \
   } while (false)
 
 /// A bug of ours.
-#define WEFT_ASSERT(condition)                                        \
-  do {                                                                \
-    if (!(condition)) [[unlikely]]                                    \
-      ::weft::fail_assert(#condition, __FILE__, __LINE__);            \
+#define WEFT_ASSERT(condition)                             \
+  do {                                                     \
+    if (!(condition)) [[unlikely]]                         \
+      ::weft::fail_assert(#condition, __FILE__, __LINE__); \
   } while (false)

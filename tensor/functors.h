@@ -26,6 +26,7 @@ inline constexpr double kSqrt2OverPi = 0.79788456080286535588;
 
 namespace weft::functors {
 
+// clang-format off
 struct neg { template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>(-x); } };
 struct abs { template <class T> WEFT_HD T operator()(T x) const { return x < T(0) ? static_cast<T>(-x) : x == T(0) ? T(0) : x; } };
 struct square { template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>(x * x); } };
@@ -129,5 +130,7 @@ struct lt { template <class T> WEFT_HD bool operator()(T a, T b) const { return 
 struct le { template <class T> WEFT_HD bool operator()(T a, T b) const { return a <= b; } };
 struct gt { template <class T> WEFT_HD bool operator()(T a, T b) const { return a > b; } };
 struct ge { template <class T> WEFT_HD bool operator()(T a, T b) const { return a >= b; } };
+
+// clang-format on
 
 }  // namespace weft::functors

@@ -46,7 +46,7 @@ struct Float16 {
     const uint32_t magnitude = u & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
     if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 65536 and more
-    if (magnitude < 0x38800000u) {                                              // subnormal half: let float add round
+    if (magnitude < 0x38800000u) {                                               // subnormal half: let float add round
       const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
       return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
     }

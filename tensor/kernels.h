@@ -22,14 +22,20 @@ const Table& table(DeviceType type);
 namespace detail {
 
 inline Device device_of(const Tensor& x) { return x.device(); }
-template <class First, class... Rest> Device device_of_arguments(const First& first, const Rest&... rest) {
-  if constexpr (std::is_convertible_v<const First&, const Tensor&>) return first.device();
-  else if constexpr (requires { first.front().device(); }) return first.empty() ? Device{} : first.front().device();
-  else return device_of_arguments(rest...);
+template <class First, class... Rest>
+Device device_of_arguments(const First& first, const Rest&... rest) {
+  if constexpr (std::is_convertible_v<const First&, const Tensor&>)
+    return first.device();
+  else if constexpr (requires { first.front().device(); })
+    return first.empty() ? Device{} : first.front().device();
+  else
+    return device_of_arguments(rest...);
 }
 
-template <auto Member> struct Caller;
-template <class... Args, void (*Table::*Member)(Args...)> struct Caller<Member> {
+template <auto Member>
+struct Caller;
+template <class... Args, void (*Table::*Member)(Args...)>
+struct Caller<Member> {
   void operator()(Args... args) const { (table(device_of_arguments(args...).type).*Member)(args...); }
 };
 

@@ -132,11 +132,13 @@ class Allocator {
   }
 
   [[noreturn]] void fail_out_of_memory(int64_t bytes) const {
-    std::string text = fmt::format("no room for {} bytes: {} live, {} at peak; held by", bytes, stats_.live, stats_.peak);
+    std::string text =
+        fmt::format("no room for {} bytes: {} live, {} at peak; held by", bytes, stats_.live, stats_.peak);
     int shown = 0;
     for (const memory::Owner& owner : owners_locked()) {
       if (shown++ == 5) break;
-      text += fmt::format("{} {} {}", shown > 1 ? "," : "", owner.path.empty() ? "(no module)" : owner.path, owner.bytes);
+      text +=
+          fmt::format("{} {} {}", shown > 1 ? "," : "", owner.path.empty() ? "(no module)" : owner.path, owner.bytes);
     }
     fail("memory", text);
   }

@@ -1,4 +1,5 @@
-// Memory of tensors: one caching allocator a device, with statistics that name the owner, and a checking mode for tests.
+// Memory of tensors: one caching allocator a device, with statistics that name the owner, and a checking mode for
+// tests.
 #pragma once
 
 #include <atomic>

@@ -28,7 +28,8 @@ class RefCounted {
   mutable std::atomic<int64_t> references_{0};
 };
 
-template <class T> class Ref {
+template <class T>
+class Ref {
  public:
   Ref() = default;
   explicit Ref(T* object) : object_(object) {
@@ -36,7 +37,8 @@ template <class T> class Ref {
   }
   Ref(const Ref& other) : Ref(other.object_) {}
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  template <class U> Ref(const Ref<U>& other) : Ref(other.get()) {}
+  template <class U>
+  Ref(const Ref<U>& other) : Ref(other.get()) {}
   Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;
@@ -55,6 +57,9 @@ template <class T> class Ref {
   T* object_ = nullptr;
 };
 
-template <class T, class... Args> Ref<T> make_ref(Args&&... args) { return Ref<T>(new T(std::forward<Args>(args)...)); }
+template <class T, class... Args>
+Ref<T> make_ref(Args&&... args) {
+  return Ref<T>(new T(std::forward<Args>(args)...));
+}
 
 }  // namespace weft

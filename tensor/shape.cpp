@@ -71,7 +71,8 @@ Shape by_rising_stride(const Shape& strides) {
   Shape order;
   for (int64_t d = strides.size() - 1; d >= 0; --d) {
     order.push_back(d);
-    for (int64_t k = order.size() - 1; k > 0 && strides[order[k]] < strides[order[k - 1]]; --k) std::swap(order[k], order[k - 1]);
+    for (int64_t k = order.size() - 1; k > 0 && strides[order[k]] < strides[order[k - 1]]; --k)
+      std::swap(order[k], order[k - 1]);
   }
   return order;
 }

@@ -55,7 +55,8 @@ double Tensor::item() const {
   return to_vector<double>()[0];
 }
 
-template <class T> std::vector<T> Tensor::to_vector() const {
+template <class T>
+std::vector<T> Tensor::to_vector() const {
   Tensor out = empty(sizes(), dtype_of<T>::value);
   kernels::copy(*this, out);
   const T* values = out.data<T>();
@@ -146,7 +147,8 @@ Tensor randperm(int64_t n) {
   return out;
 }
 
-template <class T> Tensor from(std::span<const T> values, const Shape& sizes, Device device) {
+template <class T>
+Tensor from(std::span<const T> values, const Shape& sizes, Device device) {
   WEFT_CHECK(static_cast<int64_t>(values.size()) == sizes.numel(), "from", "{} values do not fill {}", values.size(),
              str(sizes));
   Tensor host = empty(sizes, dtype_of<T>::value);

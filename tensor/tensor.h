@@ -27,9 +27,9 @@ class Tensor {
     Shape strides;  // in elements; 0 for an expanded dimension
     int64_t numel = 0;
     DType dtype = DType::f32;
-    bool view = false;           // made by a view op: shares storage with the tensor it came from
-    uint32_t grad_output = 0;    // which output of `grad_node` this tensor is
-    Ref<RefCounted> grad_node;   // autograd's: the op that made this tensor, or its own leaf
+    bool view = false;          // made by a view op: shares storage with the tensor it came from
+    uint32_t grad_output = 0;   // which output of `grad_node` this tensor is
+    Ref<RefCounted> grad_node;  // autograd's: the op that made this tensor, or its own leaf
   };
 
   Tensor() = default;
@@ -52,18 +52,18 @@ class Tensor {
   bool is_channels_last() const;
 
   /// First element; the caller keeps to sizes and strides. Throws where T is not the dtype.
-  template <class T> T* data() const {
+  template <class T>
+  T* data() const {
     check_dtype(dtype_of<T>::value);
     return static_cast<T*>(impl().storage->data()) + impl().offset;
   }
-  void* raw_data() const {
-    return static_cast<char*>(impl().storage->data()) + impl().offset * size_of(impl().dtype);
-  }
+  void* raw_data() const { return static_cast<char*>(impl().storage->data()) + impl().offset * size_of(impl().dtype); }
 
   /// The value of a tensor with one element.
   double item() const;
   /// All values in row-major order, converted to T (float, double, int32_t, int64_t, uint8_t).
-  template <class T> std::vector<T> to_vector() const;
+  template <class T>
+  std::vector<T> to_vector() const;
   /// Values as text, the middle of long dimensions as …, and a last line with shape, dtype and device.
   std::string str() const;
 
@@ -173,11 +173,14 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, Device device = {}
 /// A random order of 0 … n - 1, i64.
 Tensor randperm(int64_t n);
 /// A copy of host values, which must be as many as `sizes` says.
-template <class T> Tensor from(std::span<const T> values, const Shape& sizes, Device device = {});
-template <class T> Tensor from(std::initializer_list<T> values, const Shape& sizes, Device device = {}) {
+template <class T>
+Tensor from(std::span<const T> values, const Shape& sizes, Device device = {});
+template <class T>
+Tensor from(std::initializer_list<T> values, const Shape& sizes, Device device = {}) {
   return from(std::span<const T>(values.begin(), values.size()), sizes, device);
 }
-template <class T> Tensor from(const std::vector<T>& values, const Shape& sizes, Device device = {}) {
+template <class T>
+Tensor from(const std::vector<T>& values, const Shape& sizes, Device device = {}) {
   return from(std::span<const T>(values), sizes, device);
 }
 /// A tensor without dimensions.

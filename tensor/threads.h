@@ -29,11 +29,12 @@ class SingleThreaded {
 
 /// Calls f(begin, end) on pieces of [0, n), in parallel where n passes `grain`. The pieces depend on n, the grain and
 /// the number of threads only, so a run is repeatable. `f` must not throw.
-template <class F> void parallel_for(int64_t n, int64_t grain, F&& f) {
+template <class F>
+void parallel_for(int64_t n, int64_t grain, F&& f) {
 #ifdef _OPENMP
   const int64_t pieces = std::min<int64_t>(num_threads(), (n + grain - 1) / std::max<int64_t>(grain, 1));
   if (pieces > 1 && !omp_in_parallel()) {
-#pragma omp parallel num_threads(static_cast<int>(pieces))
+#pragma omp parallel num_threads(static_cast <int>(pieces))
     {
       const int64_t i = omp_get_thread_num(), count = omp_get_num_threads();
       const int64_t begin = n / count * i + std::min(i, n % count);

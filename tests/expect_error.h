@@ -7,10 +7,10 @@
 
 #include "tensor/error.h"
 
-#define EXPECT_ERROR(statement, part)                                                                    \
-  try {                                                                                                  \
-    statement;                                                                                           \
-    ADD_FAILURE() << "did not throw: " #statement;                                                       \
-  } catch (const ::weft::Error& error) {                                                                 \
+#define EXPECT_ERROR(statement, part)                                                                         \
+  try {                                                                                                       \
+    statement;                                                                                                \
+    ADD_FAILURE() << "did not throw: " #statement;                                                            \
+  } catch (const ::weft::Error& error) {                                                                      \
     EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << "the message is: " << error.what(); \
   }

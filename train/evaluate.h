@@ -11,8 +11,8 @@ struct Scores {
   double accuracy = 0;  ///< in percent
 };
 
-/// Runs `model`, which gives logits [n, classes], over all of `dataset` in evaluation mode, without gradients; the mode it
-/// had comes back. Every sample counts once, a short last batch included.
+/// Runs `model`, which gives logits [n, classes], over all of `dataset` in evaluation mode, without gradients; the mode
+/// it had comes back. Every sample counts once, a short last batch included.
 Scores evaluate(nn::Module& model, const data::Dataset& dataset, Device device = {}, int64_t batch = 128);
 
 }  // namespace weft::train

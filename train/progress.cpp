@@ -10,8 +10,8 @@ namespace weft::train {
 namespace {
 
 constexpr int kBarWidth = 26;
-constexpr double kRedrawSeconds = 0.1;   // on a terminal
-constexpr double kLogLineSeconds = 30;   // in a file
+constexpr double kRedrawSeconds = 0.1;  // on a terminal
+constexpr double kLogLineSeconds = 30;  // in a file
 
 std::string bar(double done) {
   const auto full = static_cast<int>(std::lround(done * kBarWidth));
@@ -25,7 +25,7 @@ std::string bar(double done) {
 std::string with_commas(int64_t n) {
   std::string digits = fmt::format("{}", n < 0 ? -n : n);
   for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
-  return n < 0 ? "-" + digits : digits;
+  return n < 0 ? fmt::format("-{}", digits) : digits;
 }
 
 std::string clock_time(double seconds) {
@@ -62,7 +62,9 @@ double Progress::samples_per_second() const {
   return seconds > 0 ? static_cast<double>(samples_) / seconds : 0;
 }
 
-double Progress::seconds_since(Clock::time_point start) const { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double Progress::seconds_since(Clock::time_point start) const {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 std::string Progress::line(double loss, const std::string& tail) const {
   const double done = steps_ > 0 ? static_cast<double>(step_) / static_cast<double>(steps_) : 1;
@@ -73,8 +75,10 @@ std::string Progress::line(double loss, const std::string& tail) const {
 }
 
 void Progress::show(const std::string& text, bool last) {
-  if (terminal_) fmt::print(out_, "\r{}\x1b[K{}", text, last ? "\n" : "");
-  else fmt::print(out_, "{}\n", text);
+  if (terminal_)
+    fmt::print(out_, "\r{}\x1b[K{}", text, last ? "\n" : "");
+  else
+    fmt::print(out_, "{}\n", text);
   std::fflush(out_);
   last_shown_ = Clock::now();
 }

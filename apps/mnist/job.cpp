@@ -39,7 +39,8 @@ struct OptimizerEntry {
   std::unique_ptr<optim::Optimizer> (*make)(std::vector<Named> parameters);
 };
 
-template <class Optimizer> std::unique_ptr<optim::Optimizer> make(std::vector<Named> parameters) {
+template <class Optimizer>
+std::unique_ptr<optim::Optimizer> make(std::vector<Named> parameters) {
   return std::make_unique<Optimizer>(std::move(parameters));
 }
 
@@ -98,7 +99,8 @@ void write_result(const Options& o, const Outcome& r) {
       {"epochs", o.eval_only ? 0 : o.epochs},
       {"steps", r.steps},
       {"seconds", r.seconds},
-      {"samples_per_second", r.training_seconds > 0 ? number(static_cast<double>(r.samples) / r.training_seconds) : nlohmann::json()},
+      {"samples_per_second",
+       r.training_seconds > 0 ? number(static_cast<double>(r.samples) / r.training_seconds) : nlohmann::json()},
       {"peak_memory_bytes", peak_process_memory()},
       {"seed", o.seed},
   };
@@ -118,7 +120,8 @@ void train_epochs(const Options& o, nn::Module& model, const data::Split& data, 
   const std::unique_ptr<optim::Optimizer> optimizer = entry.make(model.parameters());
   data::Loader loader(data.train, {.batch = o.batch, .shuffle = true, .workers = o.workers, .seed = o.seed});
   const double lr = o.lr > 0 ? o.lr : entry.usual_lr;
-  optim::Scheduler schedule(*optimizer, optim::schedule::one_cycle(lr, {.steps = std::max<int64_t>(1, o.epochs * loader.batches())}));
+  optim::Scheduler schedule(
+      *optimizer, optim::schedule::one_cycle(lr, {.steps = std::max<int64_t>(1, o.epochs * loader.batches())}));
   train::Progress progress(stdout, o.epochs);
   for (int64_t epoch = 1; epoch <= o.epochs; ++epoch) {
     const FlushDenormals flush;
@@ -132,7 +135,8 @@ void train_epochs(const Options& o, nn::Module& model, const data::Split& data, 
       optimizer->step();
       schedule.step();
       const double value = loss.item();
-      WEFT_CHECK(std::isfinite(value), "mnist", "the loss is {} at step {} of epoch {}; try a lower --lr", value, step + 1, epoch);
+      WEFT_CHECK(std::isfinite(value), "mnist", "the loss is {} at step {} of epoch {}; try a lower --lr", value,
+                 step + 1, epoch);
       loss_mean.add(value, y.numel());
       progress.step(++step, y.numel(), loss_mean.value());
     }
@@ -162,14 +166,18 @@ void run(const Options& o) {
   const data::Split data = data::mnist(data::find_mnist(o.data));
 
   fmt::print("mnist   {} train, {} test images   {} parameters   {}, {} thread{}", with_commas(data.train.size()),
-             with_commas(data.test.size()), with_commas(model->parameter_count()), name(device), num_threads(), num_threads() == 1 ? "" : "s");
+             with_commas(data.test.size()), with_commas(model->parameter_count()), name(device), num_threads(),
+             num_threads() == 1 ? "" : "s");
   if (!o.eval_only)
-    fmt::print("   batch {}   {}, one-cycle {:g}   seed {}", o.batch, o.optimizer, o.lr > 0 ? o.lr : optimizer.usual_lr, o.seed);
+    fmt::print("   batch {}   {}, one-cycle {:g}   seed {}", o.batch, o.optimizer, o.lr > 0 ? o.lr : optimizer.usual_lr,
+               o.seed);
   fmt::print("\n");
 
   Outcome outcome;
-  if (o.eval_only || o.epochs == 0) outcome.test = train::evaluate(*model, data.test, device);
-  else train_epochs(o, *model, data, device, outcome);
+  if (o.eval_only || o.epochs == 0)
+    outcome.test = train::evaluate(*model, data.test, device);
+  else
+    train_epochs(o, *model, data, device, outcome);
   if (!o.save.empty()) save(o.save, model->state_dict());
   write_result(o, outcome);
   print_end(o, outcome);

@@ -14,8 +14,8 @@ struct Conv2dOptions {
   Activation activation = Activation::none;
 };
 
-/// x [N, C, H, W], weight [out, C / groups, kh, kw], bias [out] or undefined → [N, out, H', W'] with channels innermost in
-/// memory, H' = (H + 2·padding − dilation·(kh − 1) − 1) / stride + 1.
+/// x [N, C, H, W], weight [out, C / groups, kh, kw], bias [out] or undefined → [N, out, H', W'] with channels innermost
+/// in memory, H' = (H + 2·padding − dilation·(kh − 1) − 1) / stride + 1.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dOptions& options = {});
 
 struct Conv1dOptions {

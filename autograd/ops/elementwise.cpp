@@ -29,20 +29,23 @@ Operands broadcast_operands(const char* op, const Tensor& a, const Tensor& b) {
   return {raw::expand(a, sizes), raw::expand(b, sizes), empty(sizes, {a.dtype(), a.device()})};
 }
 
-template <class Kernel> Tensor binary(const char* op, const Kernel& kernel, const Tensor& a, const Tensor& b) {
+template <class Kernel>
+Tensor binary(const char* op, const Kernel& kernel, const Tensor& a, const Tensor& b) {
   Operands o = broadcast_operands(op, a, b);
   kernel(o.a, o.b, o.out);
   return std::move(o.out);
 }
 
-template <class Kernel> Tensor compare(const char* op, const Kernel& kernel, const Tensor& a, const Tensor& b) {
+template <class Kernel>
+Tensor compare(const char* op, const Kernel& kernel, const Tensor& a, const Tensor& b) {
   Operands o = broadcast_operands(op, a, b);
   Tensor out = empty_like(o.out, DType::boolean);
   kernel(o.a, o.b, out);
   return out;
 }
 
-template <class Kernel, class... Extra> Tensor unary(const Kernel& kernel, const Tensor& x, Extra... extra) {
+template <class Kernel, class... Extra>
+Tensor unary(const Kernel& kernel, const Tensor& x, Extra... extra) {
   Tensor y = empty_like(x);
   kernel(x, extra..., y);
   return y;
@@ -57,8 +60,8 @@ Tensor grad_of(const Kernel& kernel, const Tensor& dy, const Tensor& saved, Extr
 }
 
 Tensor number_like(const Tensor& x, double value) {
-  WEFT_CHECK(is_floating(x.dtype()) || std::nearbyint(value) == value, "scalar", "{} is not a whole number, and the tensor is {}",
-             value, name(x.dtype()));
+  WEFT_CHECK(is_floating(x.dtype()) || std::nearbyint(value) == value, "scalar",
+             "{} is not a whole number, and the tensor is {}", value, name(x.dtype()));
   return scalar(value, {x.dtype(), x.device()});
 }
 
@@ -236,16 +239,14 @@ Tensor erf(const Tensor& x) {
 
 Tensor sigmoid(const Tensor& x) {
   Tensor y = unary(kernels::sigmoid, x);
-  return record("sigmoid", {x}, y, [y = SavedTensor(y)](const Tensor& dy) -> Grads {
-    return {grad_of(kernels::sigmoid_grad, dy, y())};
-  });
+  return record("sigmoid", {x}, y,
+                [y = SavedTensor(y)](const Tensor& dy) -> Grads { return {grad_of(kernels::sigmoid_grad, dy, y())}; });
 }
 
 Tensor tanh(const Tensor& x) {
   Tensor y = unary(kernels::tanh, x);
-  return record("tanh", {x}, y, [y = SavedTensor(y)](const Tensor& dy) -> Grads {
-    return {grad_of(kernels::tanh_grad, dy, y())};
-  });
+  return record("tanh", {x}, y,
+                [y = SavedTensor(y)](const Tensor& dy) -> Grads { return {grad_of(kernels::tanh_grad, dy, y())}; });
 }
 
 Tensor relu(Tensor x) {
@@ -268,9 +269,8 @@ Tensor leaky_relu(const Tensor& x, double slope) {
 }
 
 Tensor gelu(const Tensor& x) {
-  return record("gelu", {x}, unary(kernels::gelu, x), [x = SavedTensor(x)](const Tensor& dy) -> Grads {
-    return {grad_of(kernels::gelu_grad, dy, x())};
-  });
+  return record("gelu", {x}, unary(kernels::gelu, x),
+                [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {grad_of(kernels::gelu_grad, dy, x())}; });
 }
 
 Tensor gelu_tanh(const Tensor& x) {
@@ -280,9 +280,8 @@ Tensor gelu_tanh(const Tensor& x) {
 }
 
 Tensor silu(const Tensor& x) {
-  return record("silu", {x}, unary(kernels::silu, x), [x = SavedTensor(x)](const Tensor& dy) -> Grads {
-    return {grad_of(kernels::silu_grad, dy, x())};
-  });
+  return record("silu", {x}, unary(kernels::silu, x),
+                [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {grad_of(kernels::silu_grad, dy, x())}; });
 }
 
 Tensor softplus(const Tensor& x) {
@@ -292,25 +291,28 @@ Tensor softplus(const Tensor& x) {
 
 Tensor clamp(const Tensor& x, double low, double high) {
   WEFT_CHECK(low <= high, "clamp", "the bounds [{}, {}] are empty", low, high);
-  return record("clamp", {x}, unary(kernels::clamp, x, low, high), [x = SavedTensor(x), low, high](const Tensor& dy) -> Grads {
-    return {grad_of(kernels::clamp_grad, dy, x(), low, high)};
-  });
+  return record("clamp", {x}, unary(kernels::clamp, x, low, high),
+                [x = SavedTensor(x), low, high](const Tensor& dy) -> Grads {
+                  return {grad_of(kernels::clamp_grad, dy, x(), low, high)};
+                });
 }
 
 Tensor sign(const Tensor& x) { return unary(kernels::sign, x); }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
-  WEFT_CHECK(condition.dtype() == DType::boolean, "where", "the condition must be bool, got {}", name(condition.dtype()));
+  WEFT_CHECK(condition.dtype() == DType::boolean, "where", "the condition must be bool, got {}",
+             name(condition.dtype()));
   WEFT_CHECK(a.dtype() == b.dtype(), "where", "the branches have dtypes {} and {}", name(a.dtype()), name(b.dtype()));
   const Shape sizes = broadcast("where", condition.sizes(), broadcast("where", a.sizes(), b.sizes()));
   Tensor y = a.sizes() == sizes ? empty_like(a) : empty(sizes, {a.dtype(), a.device()});
   kernels::where(raw::expand(condition, sizes), raw::expand(a, sizes), raw::expand(b, sizes), y);
-  return record("where", {a, b}, y,
-                [c = SavedTensor(condition), as = a.sizes(), bs = b.sizes(), da = needs_grad(a),
-                 db = needs_grad(b)](const Tensor& dy) -> Grads {
-                  const Tensor zero = zeros_like(dy);
-                  return {da ? sum_to(where(c(), dy, zero), as) : Tensor(), db ? sum_to(where(c(), zero, dy), bs) : Tensor()};
-                });
+  return record(
+      "where", {a, b}, y,
+      [c = SavedTensor(condition), as = a.sizes(), bs = b.sizes(), da = needs_grad(a),
+       db = needs_grad(b)](const Tensor& dy) -> Grads {
+        const Tensor zero = zeros_like(dy);
+        return {da ? sum_to(where(c(), dy, zero), as) : Tensor(), db ? sum_to(where(c(), zero, dy), bs) : Tensor()};
+      });
 }
 
 Tensor eq(const Tensor& a, const Tensor& b) { return compare("eq", kernels::eq, a, b); }

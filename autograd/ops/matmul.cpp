@@ -36,7 +36,9 @@ Tensor product(const Tensor& a, const Tensor& b) {
     return raw::reshape(raw::expand(x, with_batch(m, n)), {-1, m, n});
   };
   Tensor flat_out = raw::reshape(out, {batch.numel(), rows, columns});
-  if (out.numel() > 0) kernels::matmul(flat(a, a_batch, rows, inner), flat(b, b_batch, inner, columns), Tensor(), Activation::none, flat_out);
+  if (out.numel() > 0)
+    kernels::matmul(flat(a, a_batch, rows, inner), flat(b, b_batch, inner, columns), Tensor(), Activation::none,
+                    flat_out);
   return out;
 }
 
@@ -50,7 +52,8 @@ void check_operands(const char* op, const Tensor& a, const Tensor& b) {
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   check_operands("matmul", a, b);
-  WEFT_CHECK(a.dim() >= 1 && b.dim() >= 1, "matmul", "wants at least one dimension, got {} and {}", str(a.sizes()), str(b.sizes()));
+  WEFT_CHECK(a.dim() >= 1 && b.dim() >= 1, "matmul", "wants at least one dimension, got {} and {}", str(a.sizes()),
+             str(b.sizes()));
   if (a.dim() == 1) return matmul(a.unsqueeze(0), b).squeeze(b.dim() == 1 ? 0 : -2);
   if (b.dim() == 1) return matmul(a, b.unsqueeze(1)).squeeze(-1);
   WEFT_CHECK(a.size(-1) == b.size(-2), "matmul", "the inner sizes of {} and {} differ: {} and {}", str(a.sizes()),
@@ -68,8 +71,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   check_operands("linear", x, weight);
   WEFT_CHECK(weight.dim() == 2, "linear", "the weight wants 2 dimensions [out, in], got {}", str(weight.sizes()));
   const int64_t out = weight.size(0), in = weight.size(1);
-  WEFT_CHECK(x.dim() >= 1 && x.size(-1) == in, "linear", "weight wants {} input features, input has {} (input {}, weight {})", in,
-             x.dim() >= 1 ? x.size(-1) : 0, str(x.sizes()), str(weight.sizes()));
+  WEFT_CHECK(x.dim() >= 1 && x.size(-1) == in, "linear",
+             "weight wants {} input features, input has {} (input {}, weight {})", in, x.dim() >= 1 ? x.size(-1) : 0,
+             str(x.sizes()), str(weight.sizes()));
   if (bias.defined()) {
     check_operands("linear", x, bias);
     WEFT_CHECK(bias.sizes() == Shape{out}, "linear", "the bias wants shape [{}], got {}", out, str(bias.sizes()));
@@ -80,15 +84,18 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   const Tensor flat = raw::reshape(x, {out > 0 ? rows : x.numel() / std::max<int64_t>(in, 1), in});
   Tensor y = empty(sizes, {x.dtype(), x.device()});
   Tensor flat_y = raw::reshape(y, {flat.size(0), out});
-  kernels::matmul(flat, raw::transpose(weight, 0, 1), bias.defined() ? raw::contiguous(bias) : bias, activation, flat_y);
+  kernels::matmul(flat, raw::transpose(weight, 0, 1), bias.defined() ? raw::contiguous(bias) : bias, activation,
+                  flat_y);
   count_multiply_adds(rows * in * out);
   return record("linear", {x, weight, bias}, y,
-                [x = needs_grad(weight) ? SavedTensor(flat) : SavedTensor(), weight = needs_grad(x) ? SavedTensor(weight) : SavedTensor(),
+                [x = needs_grad(weight) ? SavedTensor(flat) : SavedTensor(),
+                 weight = needs_grad(x) ? SavedTensor(weight) : SavedTensor(),
                  y = activation == Activation::none ? SavedTensor() : SavedTensor(y), x_sizes = x.sizes(), out, in,
                  has_bias = needs_grad(bias)](const Tensor& dy_any) -> Grads {
                   const Tensor dy = raw::reshape(y.defined() ? relu_gradient(dy_any, y()) : dy_any, {-1, out});
                   return {weight.defined() ? raw::reshape(product(dy, weight()), x_sizes) : Tensor(),
-                          x.defined() ? product(raw::transpose(dy, 0, 1), x()) : Tensor(), has_bias ? sum_to(dy, {out}) : Tensor()};
+                          x.defined() ? product(raw::transpose(dy, 0, 1), x()) : Tensor(),
+                          has_bias ? sum_to(dy, {out}) : Tensor()};
                 });
 }
 

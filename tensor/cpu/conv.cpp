@@ -43,7 +43,8 @@ struct Problem {
   Problem(char direction, const Shape& xs, const Shape& ws, const Shape& ys, bool has_bias, DType dtype,
           const ConvParameters& c, Activation activation)
       : x(onednn::describe(xs, channels_last_strides(xs), dtype)),
-        weight(onednn::describe_any(c.groups == 1 ? ws : Shape{c.groups, ws[0] / c.groups, ws[1], ws[2], ws[3]}, dtype)),
+        weight(
+            onednn::describe_any(c.groups == 1 ? ws : Shape{c.groups, ws[0] / c.groups, ws[1], ws[2], ws[3]}, dtype)),
         y(onednn::describe(ys, channels_last_strides(ys), dtype)),
         g(geometry(c, xs, ws, ys)) {
     if (has_bias) bias = onednn::describe({ws[0]}, {1}, dtype);
@@ -62,7 +63,8 @@ struct Problem {
             attr, onednn::engine()};
 #else
     if (bias.get_size() > 0)
-      return {onednn::engine(), kind, algorithm, x, weight, bias, y, g.stride, g.dilation, g.padding, g.padding_end, attr};
+      return {onednn::engine(), kind,      algorithm,     x,   weight, bias, y, g.stride,
+              g.dilation,       g.padding, g.padding_end, attr};
     return {onednn::engine(), kind, algorithm, x, weight, y, g.stride, g.dilation, g.padding, g.padding_end, attr};
 #endif
   }
@@ -74,7 +76,8 @@ void forward_onednn(const Tensor& x_any, const Tensor& weight_any, const Tensor&
   const Problem problem('f', x.sizes(), weight_any.sizes(), out.sizes(), bias.defined(), out.dtype(), c, activation);
   const onednn::Prepared& p = onednn::prepared(problem.key, [&] {
     const auto pd = problem.forward(onednn::attributes(activation));
-    return onednn::Prepared{dnnl::convolution_forward(pd), problem.x, pd.weights_desc(), problem.bias, problem.y, pd.scratchpad_desc()};
+    return onednn::Prepared{dnnl::convolution_forward(pd), problem.x, pd.weights_desc(), problem.bias, problem.y,
+                            pd.scratchpad_desc()};
   });
   onednn::run(p, {{DNNL_ARG_SRC, x.raw_data(), problem.x, &p.source},
                   {DNNL_ARG_WEIGHTS, weight.raw_data(), onednn::describe(weight), &p.weights},
@@ -91,24 +94,28 @@ void backward_data_onednn(const Tensor& dy_any, const Tensor& weight_any, const 
 #if DNNL_VERSION_MAJOR < 3
     const dnnl::convolution_backward_data::primitive_desc pd(
         dnnl::convolution_backward_data::desc(dnnl::algorithm::convolution_direct, problem.x, problem.weight, problem.y,
-                                              problem.g.stride, problem.g.dilation, problem.g.padding, problem.g.padding_end),
+                                              problem.g.stride, problem.g.dilation, problem.g.padding,
+                                              problem.g.padding_end),
         attr, onednn::engine(), hint);
 #else
     const dnnl::convolution_backward_data::primitive_desc pd(
         onednn::engine(), dnnl::algorithm::convolution_direct, problem.x, problem.weight, problem.y, problem.g.stride,
         problem.g.dilation, problem.g.padding, problem.g.padding_end, hint, attr);
 #endif
-    return onednn::Prepared{dnnl::convolution_backward_data(pd), problem.x, pd.weights_desc(), {}, problem.y, pd.scratchpad_desc()};
+    return onednn::Prepared{
+        dnnl::convolution_backward_data(pd), problem.x, pd.weights_desc(), {}, problem.y, pd.scratchpad_desc()};
   });
   onednn::run(p, {{DNNL_ARG_DIFF_DST, dy.raw_data(), problem.y, &p.destination},
                   {DNNL_ARG_WEIGHTS, weight.raw_data(), onednn::describe(weight), &p.weights},
                   {DNNL_ARG_DIFF_SRC, dx.raw_data(), problem.x, &p.source, true}});
 }
 
-void backward_weight_onednn(const Tensor& x_any, const Tensor& dy_any, const ConvParameters& c, Tensor& dweight, Tensor& dbias) {
+void backward_weight_onednn(const Tensor& x_any, const Tensor& dy_any, const ConvParameters& c, Tensor& dweight,
+                            Tensor& dbias) {
   const Tensor x = raw::channels_last(x_any), dy = raw::channels_last(dy_any);
   const Tensor target = with_groups(dweight, c.groups);
-  const Problem problem('w', x.sizes(), dweight.sizes(), dy.sizes(), dbias.defined(), dweight.dtype(), c, Activation::none);
+  const Problem problem('w', x.sizes(), dweight.sizes(), dy.sizes(), dbias.defined(), dweight.dtype(), c,
+                        Activation::none);
   const onednn::Prepared& p = onednn::prepared(problem.key, [&] {
     const dnnl::primitive_attr attr = onednn::attributes(Activation::none);
     const auto hint = problem.forward(attr);
@@ -117,8 +124,10 @@ void backward_weight_onednn(const Tensor& x_any, const Tensor& dy_any, const Con
     const auto algorithm = dnnl::algorithm::convolution_direct;
     const Geometry& g = problem.g;
     const dnnl::convolution_backward_weights::primitive_desc pd(
-        dbias.defined() ? Desc(algorithm, problem.x, problem.weight, problem.bias, problem.y, g.stride, g.dilation, g.padding, g.padding_end)
-                        : Desc(algorithm, problem.x, problem.weight, problem.y, g.stride, g.dilation, g.padding, g.padding_end),
+        dbias.defined()
+            ? Desc(algorithm, problem.x, problem.weight, problem.bias, problem.y, g.stride, g.dilation, g.padding,
+                   g.padding_end)
+            : Desc(algorithm, problem.x, problem.weight, problem.y, g.stride, g.dilation, g.padding, g.padding_end),
         attr, onednn::engine(), hint);
 #else
     using Pd = dnnl::convolution_backward_weights::primitive_desc;
@@ -129,7 +138,12 @@ void backward_weight_onednn(const Tensor& x_any, const Tensor& dy_any, const Con
                                   : Pd(onednn::engine(), algorithm, problem.x, problem.weight, problem.y, g.stride, g.dilation,
                                        g.padding, g.padding_end, hint, attr);
 #endif
-    return onednn::Prepared{dnnl::convolution_backward_weights(pd), problem.x, pd.diff_weights_desc(), problem.bias, problem.y, pd.scratchpad_desc()};
+    return onednn::Prepared{dnnl::convolution_backward_weights(pd),
+                            problem.x,
+                            pd.diff_weights_desc(),
+                            problem.bias,
+                            problem.y,
+                            pd.scratchpad_desc()};
   });
   onednn::run(p, {{DNNL_ARG_SRC, x.raw_data(), problem.x, &p.source},
                   {DNNL_ARG_DIFF_DST, dy.raw_data(), problem.y, &p.destination},
@@ -139,8 +153,8 @@ void backward_weight_onednn(const Tensor& x_any, const Tensor& dy_any, const Con
 
 /// Visits every (output position, weight, input position) of one image and one group: the plain convolution, for f64.
 template <class Visit>
-void for_each_tap(const ConvParameters& c, const Shape& x, const Shape& weight, const Shape& y, int64_t n, int64_t group,
-                  const Visit& visit) {
+void for_each_tap(const ConvParameters& c, const Shape& x, const Shape& weight, const Shape& y, int64_t n,
+                  int64_t group, const Visit& visit) {
   const int64_t per_group = weight[0] / c.groups;
   for (int64_t o = group * per_group; o < (group + 1) * per_group; ++o)
     for (int64_t i = 0; i < weight[1]; ++i)
@@ -153,7 +167,8 @@ void for_each_tap(const ConvParameters& c, const Shape& x, const Shape& weight, 
             for (int64_t ow = 0; ow < y[3]; ++ow) {
               const int64_t iw = ow * c.stride.w - c.padding.w + kw * c.dilation.w;
               if (iw < 0 || iw >= x[3]) continue;
-              visit(((n * y[1] + o) * y[2] + oh) * y[3] + ow, w_at, ((n * x[1] + group * weight[1] + i) * x[2] + ih) * x[3] + iw);
+              visit(((n * y[1] + o) * y[2] + oh) * y[3] + ow, w_at,
+                    ((n * x[1] + group * weight[1] + i) * x[2] + ih) * x[3] + iw);
             }
           }
         }
@@ -188,7 +203,8 @@ void backward_data_f64(const Tensor& dy_any, const Tensor& weight_any, const Con
   copy(sum, dx);
 }
 
-void backward_weight_f64(const Tensor& x_any, const Tensor& dy_any, const ConvParameters& c, Tensor& dweight, Tensor& dbias) {
+void backward_weight_f64(const Tensor& x_any, const Tensor& dy_any, const ConvParameters& c, Tensor& dweight,
+                         Tensor& dbias) {
   const Tensor x = raw::contiguous(x_any), dy = raw::contiguous(dy_any);
   fill(dweight, 0);
   double* pw = dweight.data<double>();
@@ -211,21 +227,25 @@ bool nothing_to_do(const Tensor& out) { return out.numel() == 0; }
 
 }  // namespace
 
-void conv(const Tensor& x, const Tensor& weight, const Tensor& bias, ConvParameters c, Activation activation, Tensor& out) {
+void conv(const Tensor& x, const Tensor& weight, const Tensor& bias, ConvParameters c, Activation activation,
+          Tensor& out) {
   WEFT_ASSERT(out.is_channels_last() && (!bias.defined() || bias.is_contiguous()));
   if (nothing_to_do(out)) return;
   if (winograd_applies(x.sizes(), weight.sizes(), c, out.dtype()))
     return winograd_forward(raw::channels_last(x), weight, bias, c.padding, activation, out);
   switch (out.dtype()) {
     case DType::f32:
-    case DType::bf16: return forward_onednn(x, weight, bias, c, activation, out);
-    case DType::f64: return forward_f64(x, weight, bias, c, activation, out);
+    case DType::bf16:
+      return forward_onednn(x, weight, bias, c, activation, out);
+    case DType::f64:
+      return forward_f64(x, weight, bias, c, activation, out);
     case DType::f16: {
       Tensor wide = empty_channels_last(out.sizes());
       forward_onednn(widened(x), widened(weight), widened(bias), c, activation, wide);
       return copy(wide, out);
     }
-    default: fail_dtype(out.dtype());
+    default:
+      fail_dtype(out.dtype());
   }
 }
 
@@ -237,14 +257,17 @@ void conv_backward_data(const Tensor& dy, const Tensor& weight, ConvParameters c
     return winograd_backward_data(raw::channels_last(dy), weight, c.padding, dx);
   switch (dx.dtype()) {
     case DType::f32:
-    case DType::bf16: return backward_data_onednn(dy, weight, c, dx);
-    case DType::f64: return backward_data_f64(dy, weight, c, dx);
+    case DType::bf16:
+      return backward_data_onednn(dy, weight, c, dx);
+    case DType::f64:
+      return backward_data_f64(dy, weight, c, dx);
     case DType::f16: {
       Tensor wide = empty_channels_last(dx.sizes());
       backward_data_onednn(widened(dy), widened(weight), c, wide);
       return copy(wide, dx);
     }
-    default: fail_dtype(dx.dtype());
+    default:
+      fail_dtype(dx.dtype());
   }
 }
 
@@ -260,15 +283,18 @@ void conv_backward_weight(const Tensor& x, const Tensor& dy, ConvParameters c, T
     return winograd_backward_weight(raw::channels_last(x), raw::channels_last(dy), c.padding, dweight, dbias);
   switch (dweight.dtype()) {
     case DType::f32:
-    case DType::bf16: return backward_weight_onednn(x, dy, c, dweight, dbias);
-    case DType::f64: return backward_weight_f64(x, dy, c, dweight, dbias);
+    case DType::bf16:
+      return backward_weight_onednn(x, dy, c, dweight, dbias);
+    case DType::f64:
+      return backward_weight_f64(x, dy, c, dweight, dbias);
     case DType::f16: {
       Tensor wide = empty(dweight.sizes()), wide_bias = dbias.defined() ? empty(dbias.sizes()) : Tensor();
       backward_weight_onednn(widened(x), widened(dy), c, wide, wide_bias);
       if (dbias.defined()) copy(wide_bias, dbias);
       return copy(wide, dweight);
     }
-    default: fail_dtype(dweight.dtype());
+    default:
+      fail_dtype(dweight.dtype());
   }
 }
 

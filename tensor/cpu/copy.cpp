@@ -11,12 +11,14 @@ namespace {
 void copy_bytes(const Tensor& x, Tensor& out) {
   const auto* from = static_cast<const char*>(x.raw_data());
   auto* to = static_cast<char*>(out.raw_data());
-  parallel_for(x.bytes(), kGrain * 8,
-               [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+  parallel_for(x.bytes(), kGrain * 8, [&](int64_t begin, int64_t end) {
+    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+  });
 }
 
 /// [rows, columns] with x column-major and out row-major, in tiles that fit the cache.
-template <class T> void copy_transposed(const T* x, T* out, int64_t rows, int64_t columns, int64_t x_step, int64_t out_step) {
+template <class T>
+void copy_transposed(const T* x, T* out, int64_t rows, int64_t columns, int64_t x_step, int64_t out_step) {
   constexpr int64_t kTile = 16;
   for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
     const int64_t r1 = std::min(rows, r0 + kTile);
@@ -30,7 +32,8 @@ template <class T> void copy_transposed(const T* x, T* out, int64_t rows, int64_
 
 /// A batch of transposes (channels-last to row-major and back): out [batch, rows, columns] dense, x with unit stride
 /// along the rows. True where it applied.
-template <class T> bool copy_as_transposes(const Loop<2>& loop, const T* x, T* out) {
+template <class T>
+bool copy_as_transposes(const Loop<2>& loop, const T* x, T* out) {
   if (loop.ndim < 2 || loop.ndim > 3 || loop.strides[0][0] != 1 || loop.strides[1][1] != 1) return false;
   const int64_t columns = loop.sizes[0], rows = loop.sizes[1], batch = loop.ndim == 3 ? loop.sizes[2] : 1;
   if (rows < 8 || columns < 8) return false;
@@ -64,8 +67,10 @@ void copy(const Tensor& x, Tensor& out) {
     dispatch(x.dtype(), [&]<class From>() {
       map<To, From>(
           [](auto v) {
-            if constexpr (std::is_same_v<To, bool>) return v != decltype(v)(0);
-            else return static_cast<compute_t<To>>(v);
+            if constexpr (std::is_same_v<To, bool>)
+              return v != decltype(v)(0);
+            else
+              return static_cast<compute_t<To>>(v);
           },
           out, x);
     });
@@ -76,7 +81,8 @@ void fill(Tensor& out, Scalar value) {
   dispatch(out.dtype(), [&]<class T>() {
     const T v = value.to<T>();
     Loop<1>({&out}).run([y = out.data<T>(), v](int64_t n, const auto& at, const auto& step) {
-      if (step[0] == 1) std::fill_n(y + at[0], n, v);
+      if (step[0] == 1)
+        std::fill_n(y + at[0], n, v);
       else
         for (int64_t i = 0; i < n; ++i) y[at[0] + i * step[0]] = v;
     });
@@ -88,8 +94,10 @@ void arange(Tensor& out, Scalar start, Scalar step) {
   dispatch(out.dtype(), [&]<class T>() {
     T* y = out.data<T>();
     for (int64_t i = 0; i < out.numel(); ++i) {
-      if constexpr (std::is_integral_v<T>) y[i] = static_cast<T>(start.to<int64_t>() + i * step.to<int64_t>());
-      else y[i] = static_cast<T>(static_cast<compute_t<T>>(start.d + static_cast<double>(i) * step.d));
+      if constexpr (std::is_integral_v<T>)
+        y[i] = static_cast<T>(start.to<int64_t>() + i * step.to<int64_t>());
+      else
+        y[i] = static_cast<T>(static_cast<compute_t<T>>(start.d + static_cast<double>(i) * step.d));
     }
   });
 }

@@ -6,13 +6,16 @@
 namespace weft::cpu_kernels {
 namespace {
 
-template <class F> void unary_floating(const char* op, const F& f, const Tensor& x, Tensor& out) {
+template <class F>
+void unary_floating(const char* op, const F& f, const Tensor& x, Tensor& out) {
   dispatch_floating(op, x.dtype(), [&]<class T>() { map<T, T>(f, out, x); });
 }
-template <class F> void unary_any(const F& f, const Tensor& x, Tensor& out) {
+template <class F>
+void unary_any(const F& f, const Tensor& x, Tensor& out) {
   dispatch(x.dtype(), [&]<class T>() { map<T, T>(f, out, x); });
 }
-template <class F> void grad_with_parameters(const char* op, const F& f, const Tensor& dy, const Tensor& x, Tensor& dx) {
+template <class F>
+void grad_with_parameters(const char* op, const F& f, const Tensor& dy, const Tensor& x, Tensor& dx) {
   dispatch_floating(op, x.dtype(), [&]<class T>() { map<T, T, T>(f, dx, dy, x); });
 }
 

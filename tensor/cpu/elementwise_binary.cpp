@@ -5,17 +5,17 @@
 
 namespace weft::cpu_kernels {
 
-#define WEFT_ARITHMETIC(name)                                                                    \
-  void name(const Tensor& a, const Tensor& b, Tensor& out) {                                     \
-    dispatch(out.dtype(), [&]<class T>() { map<T, T, T>(functors::name{}, out, a, b); });        \
+#define WEFT_ARITHMETIC(name)                                                             \
+  void name(const Tensor& a, const Tensor& b, Tensor& out) {                              \
+    dispatch(out.dtype(), [&]<class T>() { map<T, T, T>(functors::name{}, out, a, b); }); \
   }
-#define WEFT_FUNCTION(name)                                                                              \
-  void name(const Tensor& a, const Tensor& b, Tensor& out) {                                             \
+#define WEFT_FUNCTION(name)                                                                               \
+  void name(const Tensor& a, const Tensor& b, Tensor& out) {                                              \
     dispatch_floating(#name, out.dtype(), [&]<class T>() { map<T, T, T>(functors::name{}, out, a, b); }); \
   }
-#define WEFT_COMPARISON(name)                                                                    \
-  void name(const Tensor& a, const Tensor& b, Tensor& out) {                                     \
-    dispatch(a.dtype(), [&]<class T>() { map<bool, T, T>(functors::name{}, out, a, b); });       \
+#define WEFT_COMPARISON(name)                                                              \
+  void name(const Tensor& a, const Tensor& b, Tensor& out) {                               \
+    dispatch(a.dtype(), [&]<class T>() { map<bool, T, T>(functors::name{}, out, a, b); }); \
   }
 
 WEFT_ARITHMETIC(add)

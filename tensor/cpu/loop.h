@@ -16,11 +16,12 @@ namespace weft::cpu_kernels {
 inline constexpr int64_t kGrain = 16384;
 
 /// N operands of the same sizes; operand 0 is the output, whose memory order is followed.
-template <size_t N> struct Loop {
+template <size_t N>
+struct Loop {
   int64_t ndim = 1;
   int64_t numel = 0;
-  std::array<int64_t, kMaxDims> sizes{};                        // innermost first
-  std::array<std::array<int64_t, kMaxDims>, N> strides{};       // in elements
+  std::array<int64_t, kMaxDims> sizes{};                   // innermost first
+  std::array<std::array<int64_t, kMaxDims>, N> strides{};  // in elements
   std::array<const Tensor*, N> operands{};
 
   explicit Loop(std::array<const Tensor*, N> tensors) : numel(tensors[0]->numel()), operands(tensors) {
@@ -33,7 +34,8 @@ template <size_t N> struct Loop {
   }
 
   /// body(n, offsets, strides): n elements of the innermost dimension, each operand starting at its offset.
-  template <class Body> void run(const Body& body, int64_t grain = kGrain) const {
+  template <class Body>
+  void run(const Body& body, int64_t grain = kGrain) const {
     parallel_for(numel, grain, [&](int64_t begin, int64_t end) { run_range(begin, end, body); });
   }
 
@@ -45,7 +47,8 @@ template <size_t N> struct Loop {
       if (out.sizes()[d] == 1) continue;
       bool merges = ndim > 0;
       for (size_t i = 0; i < N && merges; ++i)
-        merges = operands[i]->strides()[d] == strides[i][static_cast<size_t>(ndim - 1)] * sizes[static_cast<size_t>(ndim - 1)];
+        merges = operands[i]->strides()[d] ==
+                 strides[i][static_cast<size_t>(ndim - 1)] * sizes[static_cast<size_t>(ndim - 1)];
       if (merges) {
         sizes[static_cast<size_t>(ndim - 1)] *= out.sizes()[d];
         continue;
@@ -60,7 +63,8 @@ template <size_t N> struct Loop {
     }
   }
 
-  template <class Body> void run_range(int64_t begin, int64_t end, const Body& body) const {
+  template <class Body>
+  void run_range(int64_t begin, int64_t end, const Body& body) const {
     std::array<int64_t, N> step{}, offset{};
     for (size_t i = 0; i < N; ++i) step[i] = strides[i][0];
     std::array<int64_t, kMaxDims> index{};
@@ -85,10 +89,13 @@ template <size_t N> struct Loop {
   }
 };
 
-template <class T> compute_t<T> load(const T& x) { return static_cast<compute_t<T>>(x); }
+template <class T>
+compute_t<T> load(const T& x) {
+  return static_cast<compute_t<T>>(x);
+}
 
-/// out[i] = f(in[i]…): elements are loaded in their compute type, f's result is converted to TOut. Inner loops with unit
-/// strides, or with one operand standing still, are the ones that become vector code.
+/// out[i] = f(in[i]…): elements are loaded in their compute type, f's result is converted to TOut. Inner loops with
+/// unit strides, or with one operand standing still, are the ones that become vector code.
 template <class TOut, class... TIn, class F, class... In>
 void map(const F& f, const Tensor& out, const In&... in) {
   static_assert(sizeof...(TIn) == sizeof...(In));
@@ -122,8 +129,7 @@ void map(const F& f, const Tensor& out, const In&... in) {
         return;
       }
     }
-    for (int64_t i = 0; i < n; ++i)
-      o[i * step[0]] = static_cast<TOut>(f(load(std::get<I>(p)[i * step[I + 1]])...));
+    for (int64_t i = 0; i < n; ++i) o[i * step[0]] = static_cast<TOut>(f(load(std::get<I>(p)[i * step[I + 1]])...));
   };
   loop.run([&](int64_t n, const std::array<int64_t, N>& at, const std::array<int64_t, N>& step) {
     body(std::index_sequence_for<In...>{}, n, at, step);

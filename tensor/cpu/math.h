@@ -68,8 +68,8 @@ inline __attribute__((always_inline)) float sigmoid(float x) { return 1.0f / (1.
 /// tanh: a rational function near 0 (its continued fraction), 1 - 2 / (e^2x + 1) beyond.
 inline __attribute__((always_inline)) float tanh(float x) {
   const float magnitude = std::fabs(x), z = x * x;
-  const float small = x * (135135.0f + z * (17325.0f + z * (378.0f + z))) /
-                      (135135.0f + z * (62370.0f + z * (3150.0f + z * 28.0f)));
+  const float small =
+      x * (135135.0f + z * (17325.0f + z * (378.0f + z))) / (135135.0f + z * (62370.0f + z * (3150.0f + z * 28.0f)));
   const float large = std::copysign(1.0f - 2.0f / (exp(2.0f * magnitude) + 1.0f), x);
   return magnitude < 0.625f ? small : x != x ? x : large;
 }
@@ -95,7 +95,8 @@ inline __attribute__((always_inline)) float erf(float x) {
            t * (0.37409196f +
                 t * (0.09678418f +
                      t * (-0.18628806f +
-                          t * (0.27886807f + t * (-1.13520398f + t * (1.48851587f + t * (-0.82215223f + t * 0.17087277f))))))));
+                          t * (0.27886807f +
+                               t * (-1.13520398f + t * (1.48851587f + t * (-0.82215223f + t * 0.17087277f))))))));
   const float complement = t * exp(-z + poly);
   const float large = std::copysign(1.0f - complement, x);
   return magnitude < 1.0f ? small : x != x ? x : large;

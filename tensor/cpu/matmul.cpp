@@ -41,9 +41,9 @@ void matmul_onednn(const Tensor& a_any, const Tensor& b_any, const Tensor& bias,
   const onednn::Prepared& p = onednn::prepared(key, [&] {
     const dnnl::primitive_attr attr = onednn::attributes(activation);
 #if DNNL_VERSION_MAJOR < 3
-    const dnnl::matmul::primitive_desc pd(
-        bias.defined() ? dnnl::matmul::desc(a_desc, b_desc, bias_desc, out_desc) : dnnl::matmul::desc(a_desc, b_desc, out_desc), attr,
-        onednn::engine());
+    const dnnl::matmul::primitive_desc pd(bias.defined() ? dnnl::matmul::desc(a_desc, b_desc, bias_desc, out_desc)
+                                                         : dnnl::matmul::desc(a_desc, b_desc, out_desc),
+                                          attr, onednn::engine());
 #else
     const dnnl::matmul::primitive_desc pd = bias.defined()
         ? dnnl::matmul::primitive_desc(onednn::engine(), a_desc, b_desc, bias_desc, out_desc, attr)
@@ -64,19 +64,20 @@ void matmul_f64(const Tensor& a_any, const Tensor& b_any, const Tensor& bias, Ac
   const int64_t rows = a.size(-2), inner = a.size(-1), columns = b.size(-1);
   const double *pa = a.data<double>(), *pb = b.data<double>(), *pc = bias.defined() ? bias.data<double>() : nullptr;
   double* po = out.data<double>();
-  parallel_for(batch * rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, inner * columns)), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      double* const o = po + r * columns;
-      const double* const m = pb + r / rows * inner * columns;
-      for (int64_t j = 0; j < columns; ++j) o[j] = pc ? pc[j] : 0;
-      for (int64_t k = 0; k < inner; ++k) {
-        const double v = pa[r * inner + k];
-        for (int64_t j = 0; j < columns; ++j) o[j] += v * m[k * columns + j];
-      }
-      if (activation == Activation::relu)
-        for (int64_t j = 0; j < columns; ++j) o[j] = o[j] < 0 ? 0 : o[j];
-    }
-  });
+  parallel_for(batch * rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, inner * columns)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t r = begin; r < end; ++r) {
+                   double* const o = po + r * columns;
+                   const double* const m = pb + r / rows * inner * columns;
+                   for (int64_t j = 0; j < columns; ++j) o[j] = pc ? pc[j] : 0;
+                   for (int64_t k = 0; k < inner; ++k) {
+                     const double v = pa[r * inner + k];
+                     for (int64_t j = 0; j < columns; ++j) o[j] += v * m[k * columns + j];
+                   }
+                   if (activation == Activation::relu)
+                     for (int64_t j = 0; j < columns; ++j) o[j] = o[j] < 0 ? 0 : o[j];
+                 }
+               });
 }
 
 }  // namespace
@@ -85,21 +86,26 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& bias, Activation act
   WEFT_ASSERT(out.is_contiguous() && (!bias.defined() || bias.is_contiguous()));
   if (out.numel() == 0) return;
   if (a.size(-1) == 0) {  // an empty sum
-    if (bias.defined()) copy(raw::expand(bias, out.sizes()), out);
-    else fill(out, 0);
+    if (bias.defined())
+      copy(raw::expand(bias, out.sizes()), out);
+    else
+      fill(out, 0);
     if (activation == Activation::relu) relu(out, out);
     return;
   }
   switch (out.dtype()) {
     case DType::f32:
-    case DType::bf16: return matmul_onednn(a, b, bias, activation, out);
-    case DType::f64: return matmul_f64(a, b, bias, activation, out);
+    case DType::bf16:
+      return matmul_onednn(a, b, bias, activation, out);
+    case DType::f64:
+      return matmul_f64(a, b, bias, activation, out);
     case DType::f16: {
       Tensor wide = empty(out.sizes(), DType::f32);
       matmul_onednn(raw::to(a, f32), raw::to(b, f32), bias.defined() ? raw::to(bias, f32) : bias, activation, wide);
       return copy(wide, out);
     }
-    default: fail("matmul", fmt::format("wants a floating dtype, got {}", name(out.dtype())));
+    default:
+      fail("matmul", fmt::format("wants a floating dtype, got {}", name(out.dtype())));
   }
 }
 

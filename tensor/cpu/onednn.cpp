@@ -36,9 +36,12 @@ const dnnl::engine& engine() {
 
 dnnl::memory::data_type type_of(DType dtype) {
   switch (dtype) {
-    case DType::bf16: return dnnl::memory::data_type::bf16;
-    case DType::f32: return dnnl::memory::data_type::f32;
-    default: fail("onednn", fmt::format("has no {} here", name(dtype)));
+    case DType::bf16:
+      return dnnl::memory::data_type::bf16;
+    case DType::f32:
+      return dnnl::memory::data_type::f32;
+    default:
+      fail("onednn", fmt::format("has no {} here", name(dtype)));
   }
 }
 
@@ -95,8 +98,10 @@ void run(const Prepared& p, std::initializer_list<Argument> arguments) {
       continue;
     }
     dnnl::memory theirs = temporary(*a.wanted);
-    if (a.output) results.emplace_back(theirs, ours);
-    else dnnl::reorder(ours, theirs).execute(stream(), ours, theirs);
+    if (a.output)
+      results.emplace_back(theirs, ours);
+    else
+      dnnl::reorder(ours, theirs).execute(stream(), ours, theirs);
     memories.emplace(a.id, theirs);
   }
   if (p.scratchpad.get_size() > 0) memories.emplace(DNNL_ARG_SCRATCHPAD, temporary(p.scratchpad));

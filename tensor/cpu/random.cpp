@@ -1,6 +1,6 @@
 // Random fills; element i depends on the counter alone, so neither threads nor devices change the numbers.
-#include <cmath>
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "tensor/kernels.h"
@@ -10,7 +10,8 @@ namespace weft::cpu_kernels {
 namespace {
 
 /// y[i] = f(words), four elements a block; f gets a block and the word's position.
-template <class T, class F> void fill_by_blocks(Tensor& out, Philox state, int64_t per_block, const F& f) {
+template <class T, class F>
+void fill_by_blocks(Tensor& out, Philox state, int64_t per_block, const F& f) {
   WEFT_ASSERT(out.is_contiguous());
   T* y = out.data<T>();
   const int64_t n = out.numel(), blocks = (n + per_block - 1) / per_block;
@@ -33,8 +34,9 @@ void uniform(Tensor& out, double low, double high, Philox state) {
       });
     } else {
       const auto a = static_cast<float>(low), range = static_cast<float>(high - low);
-      fill_by_blocks<T>(out, state, 4,
-                        [=](const PhiloxBlock& w, size_t k) { return static_cast<T>(a + range * to_unit_float(w[k])); });
+      fill_by_blocks<T>(out, state, 4, [=](const PhiloxBlock& w, size_t k) {
+        return static_cast<T>(a + range * to_unit_float(w[k]));
+      });
     }
   });
 }

@@ -27,13 +27,19 @@ void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 
 /// Where the 2x2 output tiles of an image lie.
 struct Tiles {
-  int64_t height, width;   // of the input plane
+  int64_t height, width;  // of the input plane
   int64_t out_height, out_width;
-  int64_t rows, columns;   // of tiles
+  int64_t rows, columns;  // of tiles
   Pair padding;
 
   Tiles(const Shape& in, const Shape& out, Pair padding)
-      : height(in[2]), width(in[3]), out_height(out[2]), out_width(out[3]), rows((out[2] + 1) / 2), columns((out[3] + 1) / 2), padding(padding) {}
+      : height(in[2]),
+        width(in[3]),
+        out_height(out[2]),
+        out_width(out[3]),
+        rows((out[2] + 1) / 2),
+        columns((out[3] + 1) / 2),
+        padding(padding) {}
   int64_t per_image() const { return rows * columns; }
 };
 
@@ -106,8 +112,9 @@ std::array<float, kPoints> transform_kernel(const float* g, int64_t step, bool r
 /// c [rows, columns] (+)= a [rows, depth] · b [depth, columns] for Rows rows and 16·Width columns, all in registers.
 /// a is read at a[row · row_step + k · depth_step].
 template <int Rows, int Width, bool Add>
-__attribute__((always_inline)) inline void multiply_tile(const float* a, int64_t row_step, int64_t depth_step, const float* b,
-                                                         int64_t b_step, int64_t depth, float* c, int64_t c_step) {
+__attribute__((always_inline)) inline void multiply_tile(const float* a, int64_t row_step, int64_t depth_step,
+                                                         const float* b, int64_t b_step, int64_t depth, float* c,
+                                                         int64_t c_step) {
   Vector sum[Rows][Width];
   for (int r = 0; r < Rows; ++r)
     for (int w = 0; w < Width; ++w) sum[r][w] = Add ? load(c + r * c_step + w * kLanes) : Vector{};
@@ -125,21 +132,24 @@ __attribute__((always_inline)) inline void multiply_tile(const float* a, int64_t
 
 /// The columns from `from` on that fill Width vectors; returns the first that do not.
 template <int Rows, int Width, bool Add>
-int64_t multiply_columns(int64_t from, const float* a, int64_t row_step, int64_t depth_step, int64_t rows, const float* b, int64_t depth,
-                         int64_t columns, float* c) {
+int64_t multiply_columns(int64_t from, const float* a, int64_t row_step, int64_t depth_step, int64_t rows,
+                         const float* b, int64_t depth, int64_t columns, float* c) {
   for (; from + Width * kLanes <= columns; from += Width * kLanes) {
     int64_t r = 0;
     for (; r + Rows <= rows; r += Rows)
-      multiply_tile<Rows, Width, Add>(a + r * row_step, row_step, depth_step, b + from, columns, depth, c + r * columns + from, columns);
+      multiply_tile<Rows, Width, Add>(a + r * row_step, row_step, depth_step, b + from, columns, depth,
+                                      c + r * columns + from, columns);
     for (; r < rows; ++r)
-      multiply_tile<1, Width, Add>(a + r * row_step, row_step, depth_step, b + from, columns, depth, c + r * columns + from, columns);
+      multiply_tile<1, Width, Add>(a + r * row_step, row_step, depth_step, b + from, columns, depth,
+                                   c + r * columns + from, columns);
   }
   return from;
 }
 
 /// All columns, a multiple of the lanes, in tiles that fill the registers: 32 of AVX-512, 16 of AVX2.
 template <bool Add>
-void multiply(const float* a, int64_t row_step, int64_t depth_step, int64_t rows, const float* b, int64_t depth, int64_t columns, float* c) {
+void multiply(const float* a, int64_t row_step, int64_t depth_step, int64_t rows, const float* b, int64_t depth,
+              int64_t columns, float* c) {
   int64_t from = 0;
   if constexpr (kLanes == 16) {
     from = multiply_columns<6, 4, Add>(from, a, row_step, depth_step, rows, b, depth, columns, c);
@@ -151,8 +161,8 @@ void multiply(const float* a, int64_t row_step, int64_t depth_step, int64_t rows
 }
 
 /// Aᵀ m A of the tiles [first, last), with bias and activation, into the image.
-void transform_outputs(const Tiles& tiles, const float* m, int64_t channels, int64_t first, int64_t last, const float* bias,
-                       bool relu, float* y) {
+void transform_outputs(const Tiles& tiles, const float* m, int64_t channels, int64_t first, int64_t last,
+                       const float* bias, bool relu, float* y) {
   const int64_t step = kBlock * channels;
   for (int64_t t = first; t < last; ++t) {
     const Tile tile = tile_at(tiles, t);
@@ -179,7 +189,8 @@ void transform_outputs(const Tiles& tiles, const float* m, int64_t channels, int
 }
 
 /// A dy Aᵀ of the tiles [first, last): [points, kBlock, channels]; adds the plain sums of dy to `sums` where wanted.
-void transform_gradients(const Tiles& tiles, const float* dy, int64_t channels, int64_t first, int64_t last, float* to, float* sums) {
+void transform_gradients(const Tiles& tiles, const float* dy, int64_t channels, int64_t first, int64_t last, float* to,
+                         float* sums) {
   const int64_t step = kBlock * channels;
   for (int64_t t = first; t < last; ++t) {
     const Tile tile = tile_at(tiles, t);
@@ -219,7 +230,8 @@ class Scratch {
 };
 
 /// Convolves x [N, H, W, in] with u [points, in, out].
-void convolve(const Tiles& tiles, int64_t images, const float* x, int64_t in, const float* u, int64_t out, const float* bias, bool relu, float* y) {
+void convolve(const Tiles& tiles, int64_t images, const float* x, int64_t in, const float* u, int64_t out,
+              const float* bias, bool relu, float* y) {
   const int64_t total = images * tiles.per_image(), blocks = (total + kBlock - 1) / kBlock;
   parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
     const Scratch v(kPoints * kBlock * in), m(kPoints * kBlock * out);
@@ -227,7 +239,8 @@ void convolve(const Tiles& tiles, int64_t images, const float* x, int64_t in, co
       const int64_t first = b * kBlock, last = std::min(total, first + kBlock);
       transform_inputs(tiles, x, in, first, last, v.data());
       for (int64_t p = 0; p < kPoints; ++p)
-        multiply<false>(v.data() + p * kBlock * in, in, 1, last - first, u + p * in * out, in, out, m.data() + p * kBlock * out);
+        multiply<false>(v.data() + p * kBlock * in, in, 1, last - first, u + p * in * out, in, out,
+                        m.data() + p * kBlock * out);
       transform_outputs(tiles, m.data(), out, first, last, bias, relu, y);
     }
   });
@@ -236,12 +249,14 @@ void convolve(const Tiles& tiles, int64_t images, const float* x, int64_t in, co
 }  // namespace
 
 bool winograd_applies(const Shape& x, const Shape& weight, const ConvParameters& c, DType dtype) {
-  const bool plain = c.stride == Pair(1) && c.dilation == Pair(1) && c.groups == 1 && c.padding.h <= 2 && c.padding.w <= 2;
-  return plain && dtype == DType::f32 && weight[2] == 3 && weight[3] == 3 && weight[0] % kLanes == 0 && weight[1] % kLanes == 0 &&
-         x[0] * x[2] * x[3] >= 2 * kBlock;
+  const bool plain =
+      c.stride == Pair(1) && c.dilation == Pair(1) && c.groups == 1 && c.padding.h <= 2 && c.padding.w <= 2;
+  return plain && dtype == DType::f32 && weight[2] == 3 && weight[3] == 3 && weight[0] % kLanes == 0 &&
+         weight[1] % kLanes == 0 && x[0] * x[2] * x[3] >= 2 * kBlock;
 }
 
-void winograd_forward(const Tensor& x, const Tensor& weight_any, const Tensor& bias, Pair padding, Activation activation, Tensor& out) {
+void winograd_forward(const Tensor& x, const Tensor& weight_any, const Tensor& bias, Pair padding,
+                      Activation activation, Tensor& out) {
   const Tensor weight = raw::contiguous(weight_any);
   const int64_t o_count = weight.sizes()[0], i_count = weight.sizes()[1];
   const float* const g = weight.data<float>();
@@ -266,8 +281,8 @@ void winograd_backward_data(const Tensor& dy, const Tensor& weight_any, Pair pad
       const auto points = transform_kernel(g + (o * i_count + i) * 9, 1, true);
       for (int64_t p = 0; p < kPoints; ++p) u.data()[(p * o_count + o) * i_count + i] = points[static_cast<size_t>(p)];
     }
-  convolve(Tiles(dy.sizes(), dx.sizes(), {2 - padding.h, 2 - padding.w}), dy.sizes()[0], dy.data<float>(), o_count, u.data(), i_count,
-           nullptr, false, dx.data<float>());
+  convolve(Tiles(dy.sizes(), dx.sizes(), {2 - padding.h, 2 - padding.w}), dy.sizes()[0], dy.data<float>(), o_count,
+           u.data(), i_count, nullptr, false, dx.data<float>());
 }
 
 void winograd_backward_weight(const Tensor& x, const Tensor& dy, Pair padding, Tensor& dweight, Tensor& dbias) {
@@ -287,12 +302,14 @@ void winograd_backward_weight(const Tensor& x, const Tensor& dy, Pair padding, T
         const int64_t first = b * kBlock, last = std::min(total, first + kBlock);
         std::memset(block_bias.data(), 0, static_cast<size_t>(o_count) * sizeof(float));
         transform_inputs(tiles, x.data<float>(), i_count, first, last, v.data());
-        transform_gradients(tiles, dy.data<float>(), o_count, first, last, m.data(), dbias.defined() ? block_bias.data() : nullptr);
+        transform_gradients(tiles, dy.data<float>(), o_count, first, last, m.data(),
+                            dbias.defined() ? block_bias.data() : nullptr);
         for (int64_t p = 0; p < kPoints; ++p)
-          multiply<true>(v.data() + p * kBlock * i_count, 1, i_count, i_count, m.data() + p * kBlock * o_count, last - first, o_count,
-                         du + p * i_count * o_count);
+          multiply<true>(v.data() + p * kBlock * i_count, 1, i_count, i_count, m.data() + p * kBlock * o_count,
+                         last - first, o_count, du + p * i_count * o_count);
         if (dbias.defined())
-          for (int64_t o = 0; o < o_count; ++o) bias_sums[static_cast<size_t>(part * o_count + o)] += static_cast<double>(block_bias.data()[o]);
+          for (int64_t o = 0; o < o_count; ++o)
+            bias_sums[static_cast<size_t>(part * o_count + o)] += static_cast<double>(block_bias.data()[o]);
       }
     }
   });

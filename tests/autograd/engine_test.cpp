@@ -70,7 +70,8 @@ TEST(Engine, SecondBackwardNeedsRetainGraph) {
   y.backward({.retain_graph = true});
   y.backward();
   EXPECT_EQ(x.grad().item(), 8);
-  EXPECT_ERROR(y.backward(), "[sum] backward came here a second time, but what the rule needs was freed; pass retain_graph");
+  EXPECT_ERROR(y.backward(),
+               "[sum] backward came here a second time, but what the rule needs was freed; pass retain_graph");
 }
 
 TEST(Engine, SecondDerivativesAreRefused) {
@@ -228,7 +229,8 @@ TEST(Gradcheck, AcceptsRightAndRejectsWrongRules) {
   auto missing = [](const std::vector<Tensor>& in) { return in[0].detach() * 2; };
   EXPECT_FALSE(gradcheck(missing, {randn({5}, f64)}));
   auto not_finite = [](const std::vector<Tensor>& in) {
-    return record("wrong", {in[0]}, in[0].detach() * 2, [](const Tensor& dy) -> Grads { return {dy * std::numeric_limits<double>::quiet_NaN()}; });
+    return record("wrong", {in[0]}, in[0].detach() * 2,
+                  [](const Tensor& dy) -> Grads { return {dy * std::numeric_limits<double>::quiet_NaN()}; });
   };
   EXPECT_FALSE(gradcheck(not_finite, {randn({5}, f64)}));
 }

@@ -1,5 +1,5 @@
-// A program outside of Weft, built against the installed package: a layer and a model of its own learn to tell two spirals
-// apart. Prints the accuracy; exit code 1 where it stays below 99 %.
+// A program outside of Weft, built against the installed package: a layer and a model of its own learn to tell two
+// spirals apart. Prints the accuracy; exit code 1 where it stays below 99 %.
 #include <weft.h>
 
 #include <cmath>
@@ -34,7 +34,8 @@ int main() {
   for (int64_t i = 0; i < n; ++i) {
     const double radius = 0.2 + 1.8 * static_cast<double>(i) / n;
     const double angle = 4 * radius + static_cast<double>(i % 2) * std::numbers::pi;
-    points.insert(points.end(), {static_cast<float>(radius * std::cos(angle)), static_cast<float>(radius * std::sin(angle))});
+    points.insert(points.end(),
+                  {static_cast<float>(radius * std::cos(angle)), static_cast<float>(radius * std::sin(angle))});
     labels.push_back(i % 2);
   }
   const Tensor x = from(points, {n, 2}), y = from(labels, {n});

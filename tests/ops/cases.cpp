@@ -24,7 +24,8 @@ std::vector<double> floating_values(const In& in, uint64_t stream) {
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::sort(order, [&](size_t a, size_t b) { return values[a] < values[b]; });
     for (size_t rank = 0; rank < n; ++rank)
-      values[order[rank]] = (static_cast<double>(rank) + 0.5 + 0.25 * (unit(stream + 1000, rank) - 0.5)) / static_cast<double>(n);
+      values[order[rank]] =
+          (static_cast<double>(rank) + 0.5 + 0.25 * (unit(stream + 1000, rank) - 0.5)) / static_cast<double>(n);
   }
   for (double& v : values) {
     v = in.low + (in.high - in.low) * v;

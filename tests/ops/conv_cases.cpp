@@ -11,7 +11,9 @@ using Refs = std::vector<Ref>;
 
 Ref reference(const Refs& in, const Conv2dOptions& o) {
   const Ref &x = in[0], &w = in[1];
-  auto out = [](int64_t n, int64_t k, int64_t s, int64_t p, int64_t d) { return (n + 2 * p - d * (k - 1) - 1) / s + 1; };
+  auto out = [](int64_t n, int64_t k, int64_t s, int64_t p, int64_t d) {
+    return (n + 2 * p - d * (k - 1) - 1) / s + 1;
+  };
   Ref y({x.sizes[0], w.sizes[0], out(x.sizes[2], w.sizes[2], o.stride.h, o.padding.h, o.dilation.h),
          out(x.sizes[3], w.sizes[3], o.stride.w, o.padding.w, o.dilation.w)});
   const int64_t per_group = w.sizes[0] / o.groups;
@@ -23,7 +25,8 @@ Ref reference(const Refs& in, const Conv2dOptions& o) {
           for (int64_t k = 0; k < w.sizes[1]; ++k)
             for (int64_t a = 0; a < w.sizes[2]; ++a)
               for (int64_t b = 0; b < w.sizes[3]; ++b) {
-                const int64_t h = i * o.stride.h - o.padding.h + a * o.dilation.h, l = j * o.stride.w - o.padding.w + b * o.dilation.w;
+                const int64_t h = i * o.stride.h - o.padding.h + a * o.dilation.h,
+                              l = j * o.stride.w - o.padding.w + b * o.dilation.w;
                 if (h >= 0 && h < x.sizes[2] && l >= 0 && l < x.sizes[3])
                   v += w(c, k, a, b) * x(n, c / per_group * w.sizes[1] + k, h, l);
               }
@@ -62,7 +65,8 @@ OpCases conv_cases() {
       winograd("conv2d/winograd", {2, 16, 9, 10}, {32, 16, 3, 3}, {}),
       winograd("conv2d/winograd_wide", {1, 48, 12, 12}, {80, 48, 3, 3}, {.padding = 1}),
       winograd("conv2d/winograd_padded", {2, 16, 7, 8}, {16, 16, 3, 3}, {.padding = {2, 1}}),
-      winograd("conv2d/winograd_relu", {3, 16, 6, 7}, {16, 16, 3, 3}, {.padding = 1, .activation = Activation::relu}, false),
+      winograd("conv2d/winograd_relu", {3, 16, 6, 7}, {16, 16, 3, 3}, {.padding = 1, .activation = Activation::relu},
+               false),
       conv2d_case("conv2d/no_bias", {2, 3, 6, 5}, {4, 3, 3, 2}, {}, false),
       conv2d_case("conv2d/one_channel", {2, 1, 7, 7}, {4, 1, 3, 3}, {}),
       conv2d_case("conv2d/relu", {2, 3, 6, 5}, {4, 3, 3, 3}, {.activation = Activation::relu}),
@@ -72,7 +76,8 @@ OpCases conv_cases() {
       conv2d_case("conv2d/one_by_one_stride", {2, 3, 5, 5}, {4, 3, 1, 1}, {.stride = 2}),
       conv2d_case("conv2d/dilation", {1, 2, 9, 9}, {3, 2, 3, 3}, {.padding = 1, .dilation = {2, 3}}),
       conv2d_case("conv2d/groups", {2, 4, 6, 6}, {6, 2, 3, 3}, {.padding = 1, .groups = 2}),
-      conv2d_case("conv2d/depthwise_dilated_stride", {2, 4, 9, 9}, {4, 1, 3, 3}, {.stride = 2, .padding = 1, .dilation = 2, .groups = 4}),
+      conv2d_case("conv2d/depthwise_dilated_stride", {2, 4, 9, 9}, {4, 1, 3, 3},
+                  {.stride = 2, .padding = 1, .dilation = 2, .groups = 4}),
       {.name = "conv1d",
        .inputs = {{{2, 3, 11}}, {{4, 3, 3}}, {{4}}},
        .run = [](const Tensors& in) { return conv1d(in[0], in[1], in[2], {.stride = 2, .padding = 1, .dilation = 2}); },

@@ -27,7 +27,8 @@ OpCase unary(const char* name, Tensor (*op)(const Tensor&), double (*f)(double),
 }
 
 /// Operands [4, 1, 3] and [5, 1]: both are stretched.
-OpCase binary(const char* name, Tensor (*op)(const Tensor&, const Tensor&), double (*f)(double, double), double low = -2) {
+OpCase binary(const char* name, Tensor (*op)(const Tensor&, const Tensor&), double (*f)(double, double),
+              double low = -2) {
   return {.name = name,
           .inputs = {{{4, 1, 3}, In::floating, low}, {{5, 1}, In::floating, low}},
           .run = [op](const Tensors& x) { return op(x[0], x[1]); },
@@ -51,12 +52,16 @@ OpCases elementwise_cases() {
   const In smooth_at_zero{.sizes = {3, 5, 7}, .away_from_zero = true};
   return {
       unary("neg", neg, [](double x) { return -x; }),
-      unary("abs", abs, [](double x) { return std::fabs(x); }, smooth_at_zero),
+      unary(
+          "abs", abs, [](double x) { return std::fabs(x); }, smooth_at_zero),
       unary("square", square, [](double x) { return x * x; }),
       unary("exp", exp, [](double x) { return std::exp(x); }),
-      unary("log", log, [](double x) { return std::log(x); }, In::positive({3, 5, 7})),
-      unary("sqrt", sqrt, [](double x) { return std::sqrt(x); }, In::positive({3, 5, 7})),
-      unary("rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, In::positive({3, 5, 7})),
+      unary(
+          "log", log, [](double x) { return std::log(x); }, In::positive({3, 5, 7})),
+      unary(
+          "sqrt", sqrt, [](double x) { return std::sqrt(x); }, In::positive({3, 5, 7})),
+      unary(
+          "rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, In::positive({3, 5, 7})),
       unary("sin", sin, [](double x) { return std::sin(x); }),
       unary("cos", cos, [](double x) { return std::cos(x); }),
       unary("erf", erf, [](double x) { return std::erf(x); }),
@@ -64,21 +69,30 @@ OpCases elementwise_cases() {
       unary("tanh", tanh, [](double x) { return std::tanh(x); }),
       unary("gelu", gelu, [](double x) { return x * phi(x); }),
       unary("gelu_tanh", gelu_tanh,
-            [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); }),
+            [](double x) {
+              return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+            }),
       unary("silu", silu, [](double x) { return x / (1 + std::exp(-x)); }),
       unary("softplus", softplus, [](double x) { return std::log1p(std::exp(x)); }),
-      unary("relu", [](const Tensor& x) { return relu(x); }, [](double x) { return x > 0 ? x : 0; }, smooth_at_zero),
-      unary("leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.1); }, [](double x) { return x > 0 ? x : 0.1 * x; },
-            smooth_at_zero),
-      unary("clamp", [](const Tensor& x) { return clamp(x, -0.7, 1.1); }, [](double x) { return std::fmin(std::fmax(x, -0.7), 1.1); },
-            In{.sizes = {3, 5, 7}, .distinct = true}),
-      unary("pow/number", [](const Tensor& x) { return pow(x, 3); }, [](double x) { return x * x * x; }),
-      unary("affine", [](const Tensor& x) { return 1 - x * 3; }, [](double x) { return 1 - 3 * x; }),
+      unary(
+          "relu", [](const Tensor& x) { return relu(x); }, [](double x) { return x > 0 ? x : 0; }, smooth_at_zero),
+      unary(
+          "leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.1); },
+          [](double x) { return x > 0 ? x : 0.1 * x; }, smooth_at_zero),
+      unary(
+          "clamp", [](const Tensor& x) { return clamp(x, -0.7, 1.1); },
+          [](double x) { return std::fmin(std::fmax(x, -0.7), 1.1); }, In{.sizes = {3, 5, 7}, .distinct = true}),
+      unary(
+          "pow/number", [](const Tensor& x) { return pow(x, 3); }, [](double x) { return x * x * x; }),
+      unary(
+          "affine", [](const Tensor& x) { return 1 - x * 3; }, [](double x) { return 1 - 3 * x; }),
       binary("add", add, [](double a, double b) { return a + b; }),
       binary("sub", sub, [](double a, double b) { return a - b; }),
       binary("mul", mul, [](double a, double b) { return a * b; }),
-      binary("div", div, [](double a, double b) { return a / b; }, 0.5),
-      binary("pow", pow, [](double a, double b) { return std::pow(a, b); }, 0.5),
+      binary(
+          "div", div, [](double a, double b) { return a / b; }, 0.5),
+      binary(
+          "pow", pow, [](double a, double b) { return std::pow(a, b); }, 0.5),
       binary("maximum", maximum, [](double a, double b) { return std::fmax(a, b); }),
       binary("minimum", minimum, [](double a, double b) { return std::fmin(a, b); }),
       {.name = "where",

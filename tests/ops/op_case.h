@@ -35,8 +35,14 @@ struct Ref {
   Ref() = default;
   explicit Ref(Shape shape, double value = 0) : sizes(shape), values(static_cast<size_t>(shape.numel()), value) {}
   /// ref(i, j, k): as many indices as dimensions.
-  template <class... I> double& operator()(I... i) { return values[at({static_cast<int64_t>(i)...})]; }
-  template <class... I> double operator()(I... i) const { return values[at({static_cast<int64_t>(i)...})]; }
+  template <class... I>
+  double& operator()(I... i) {
+    return values[at({static_cast<int64_t>(i)...})];
+  }
+  template <class... I>
+  double operator()(I... i) const {
+    return values[at({static_cast<int64_t>(i)...})];
+  }
   double& operator[](int64_t i) { return values[static_cast<size_t>(i)]; }
   double operator[](int64_t i) const { return values[static_cast<size_t>(i)]; }
   int64_t numel() const { return static_cast<int64_t>(values.size()); }
@@ -55,12 +61,12 @@ struct OpCase {
   std::function<Tensor(const std::vector<Tensor>&)> run;
   /// The same inputs as f64; empty where the entry is only for gradients and layouts.
   std::function<Ref(const std::vector<Ref>&)> reference;
-  bool gradient = true;                       ///< run gradcheck, and compare f32 gradients with f64's
-  bool differences = true;                    ///< false leaves gradcheck out, where f32 runs other code than f64
-  std::vector<DType> dtypes = {f32, f64};     ///< floating inputs are made in each of these for the value test
-  double tolerance = 2e-6;                    ///< for f32, relative to max(1, |value|); 16-bit types get 2^-7 / 2^-10 instead
-  std::vector<In> bench = {};                 ///< inputs of the benchmark; none: no benchmark
-  double flops = 0;                           ///< arithmetic of one benchmark run, where that is the limit; else bytes are shown
+  bool gradient = true;                    ///< run gradcheck, and compare f32 gradients with f64's
+  bool differences = true;                 ///< false leaves gradcheck out, where f32 runs other code than f64
+  std::vector<DType> dtypes = {f32, f64};  ///< floating inputs are made in each of these for the value test
+  double tolerance = 2e-6;     ///< for f32, relative to max(1, |value|); 16-bit types get 2^-7 / 2^-10 instead
+  std::vector<In> bench = {};  ///< inputs of the benchmark; none: no benchmark
+  double flops = 0;            ///< arithmetic of one benchmark run, where that is the limit; else bytes are shown
 };
 
 using OpCases = std::vector<OpCase>;

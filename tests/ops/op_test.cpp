@@ -13,10 +13,14 @@ namespace {
 
 double tolerance(const OpCase& c, DType dtype) {
   switch (dtype) {
-    case DType::bf16: return 0x1p-7;
-    case DType::f16: return 0x1p-10;
-    case DType::f64: return 1e-11;
-    default: return c.tolerance;
+    case DType::bf16:
+      return 0x1p-7;
+    case DType::f16:
+      return 0x1p-10;
+    case DType::f64:
+      return 1e-11;
+    default:
+      return c.tolerance;
   }
 }
 
@@ -87,7 +91,8 @@ TEST_P(OpTest, ValueMatchesReference) {
         const Tensor y = c.run(inputs);
         EXPECT_EQ(y.device(), device);
         EXPECT_TRUE(near(y, c.reference(refs), tolerance(c, dtype)));
-        for (size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(near(inputs[i], refs[i], 0)) << "input " << i << " was changed";
+        for (size_t i = 0; i < inputs.size(); ++i)
+          EXPECT_TRUE(near(inputs[i], refs[i], 0)) << "input " << i << " was changed";
       }
       EXPECT_EQ(memory::Checking::damaged(), damaged) << "wrote outside of its memory";
     }

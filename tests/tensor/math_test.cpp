@@ -15,13 +15,15 @@ namespace weft {
 namespace {
 
 /// Largest error in units in the last place over [low, high].
-template <class F, class G> double worst_ulp(F f, G reference, double low, double high) {
+template <class F, class G>
+double worst_ulp(F f, G reference, double low, double high) {
   double worst = 0;
   const int n = 200'000;
   for (int i = 0; i <= n; ++i) {
     const auto x = static_cast<float>(low + (high - low) * i / n);
     const double wanted = reference(static_cast<double>(x)), got = static_cast<double>(f(x));
-    const double ulp = std::fmax(std::ldexp(1.0, std::ilogb(wanted) - 23), static_cast<double>(std::numeric_limits<float>::min()) * 0x1p-23);
+    const double ulp = std::fmax(std::ldexp(1.0, std::ilogb(wanted) - 23),
+                                 static_cast<double>(std::numeric_limits<float>::min()) * 0x1p-23);
     if (wanted != 0) worst = std::fmax(worst, std::fabs(got - wanted) / ulp);
   }
   return worst;
@@ -31,7 +33,8 @@ TEST(Math, StaysWithinFourUlp) {
   EXPECT_LE(worst_ulp([](float x) { return math::exp(x); }, [](double x) { return std::exp(x); }, -87, 88), 4);
   EXPECT_LE(worst_ulp([](float x) { return math::log(x); }, [](double x) { return std::log(x); }, 1e-6, 20), 4);
   EXPECT_LE(worst_ulp([](float x) { return math::tanh(x); }, [](double x) { return std::tanh(x); }, -10, 10), 4);
-  EXPECT_LE(worst_ulp([](float x) { return math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80), 4);
+  EXPECT_LE(
+      worst_ulp([](float x) { return math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80), 4);
   EXPECT_LE(worst_ulp([](float x) { return math::erf(x); }, [](double x) { return std::erf(x); }, -5, 5), 4);
   EXPECT_LE(worst_ulp([](float x) { return math::log1p_unit(x); }, [](double x) { return std::log1p(x); }, 0, 1), 4);
 }

@@ -59,7 +59,10 @@ TEST(Memory, OutOfMemorySaysWhoHoldsWhat) {
 TEST(Memory, CheckingPoisonsAndFindsDamage) {
   const int64_t damaged = memory::Checking::damaged();
   const memory::Checking checking;
-  { const Tensor x = empty({10}); EXPECT_TRUE(std::isnan(x.data<float>()[9])); }
+  {
+    const Tensor x = empty({10});
+    EXPECT_TRUE(std::isnan(x.data<float>()[9]));
+  }
   EXPECT_EQ(memory::Checking::damaged(), damaged);
 #if !defined(__SANITIZE_ADDRESS__)
   for (const int64_t outside : {-1, 40}) {

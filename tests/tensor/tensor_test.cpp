@@ -23,7 +23,8 @@ TEST(Tensor, ViewsShareStorageAndKeepValues) {
   EXPECT_EQ(x.storage(), x.transpose(0, 2).storage());
   EXPECT_EQ(x.transpose(0, 1).reshape({6, 4}).select(0, 1).to_vector<int64_t>(), (Integers{12, 13, 14, 15}));
   EXPECT_EQ(x.narrow(1, 1, 2).select(0, -1).to_vector<int64_t>(), (Integers{16, 17, 18, 19, 20, 21, 22, 23}));
-  EXPECT_EQ(x.select(2, 0).unsqueeze(0).expand({2, 2, 3}).to_vector<int64_t>(), (Integers{0, 4, 8, 12, 16, 20, 0, 4, 8, 12, 16, 20}));
+  EXPECT_EQ(x.select(2, 0).unsqueeze(0).expand({2, 2, 3}).to_vector<int64_t>(),
+            (Integers{0, 4, 8, 12, 16, 20, 0, 4, 8, 12, 16, 20}));
 }
 
 TEST(Tensor, ReshapeIsAViewWhereStridesAllow) {
@@ -107,8 +108,10 @@ TEST(Tensor, OverlapIsSeen) {
 TEST(Random, PhiloxMatchesThePublishedVectors) {
   // Random123's known answers for philox4x32-10.
   EXPECT_EQ(philox(0, 0, 0), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(philox(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}), (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
-  EXPECT_EQ(philox(0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e), (PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+  EXPECT_EQ(philox(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}),
+            (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox(0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e),
+            (PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
 TEST(Random, SameSeedSameNumbersAndStateResumes) {
