@@ -2,7 +2,6 @@
 // each input place asks the windows that cover it, so it is written once, needs no zeros first, and rows are
 // independent.
 #include <array>
-#include <utility>
 #include <vector>
 
 #include "tensor/cpu/loop.h"
@@ -68,31 +67,12 @@ bool beats(C value, C best) {
   return !(value <= best) & (best == best);
 }
 
-template <size_t N, bool Indexed, class T>
-void max_of(const Taps<T>& taps, int64_t channels, T* y, int32_t* index) {
-  std::array<const T*, N> x;
-  std::array<int32_t, N> place;
-  std::copy_n(taps.values.begin(), N, x.begin());
-  std::copy_n(taps.places.begin(), N, place.begin());
-#pragma GCC ivdep
-  for (int64_t c = 0; c < channels; ++c) {
-    auto best = load(x[0][c]);
-    int32_t at = place[0];
-#pragma GCC unroll 16
-    for (size_t t = 1; t < N; ++t) {
-      const auto value = load(x[t][c]);
-      const bool wins = beats(value, best);
-      best = wins ? value : best;
-      if constexpr (Indexed) at = wins ? place[t] : at;
-    }
-    y[c] = static_cast<T>(best);
-    if constexpr (Indexed) index[c] = at;
-  }
-}
-
+/// One place of the window at a time over all channels, whose results stay in the first-level cache: loops that gcc
+/// turns into vector code, which it does not for all places at once.
 template <bool Indexed, class T>
-void max_of_any(const Taps<T>& taps, size_t count, int64_t channels, T* y, int32_t* index) {
-  max_of<1, Indexed>(taps, channels, y, index);
+void max_of(const Taps<T>& taps, size_t count, int64_t channels, T* y, int32_t* index) {
+  std::copy_n(taps.values[0], channels, y);
+  if constexpr (Indexed) std::fill_n(index, channels, taps.places[0]);
   for (size_t t = 1; t < count; ++t) {
     const T* const x = taps.values[t];
     const int32_t place = taps.places[t];
@@ -122,22 +102,7 @@ void max_forward(const Tensor& x, const PoolWindow& p, Tensor& out, int32_t* ind
         const size_t count = taps.set(plane, rows, columns, s.w, s.c);
         const int64_t at = (row * s.out_w + ow) * s.c;
         int32_t* const places = Indexed ? index + at : nullptr;
-        switch (count) {
-          case 2:
-            max_of<2, Indexed>(taps, s.c, to + at, places);
-            break;
-          case 3:
-            max_of<3, Indexed>(taps, s.c, to + at, places);
-            break;
-          case 4:
-            max_of<4, Indexed>(taps, s.c, to + at, places);
-            break;
-          case 9:
-            max_of<9, Indexed>(taps, s.c, to + at, places);
-            break;
-          default:
-            max_of_any<Indexed>(taps, count, s.c, to + at, places);
-        }
+        max_of<Indexed>(taps, count, s.c, to + at, places);
       }
     }
   });

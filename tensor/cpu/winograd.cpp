@@ -25,6 +25,10 @@ typedef float Vector __attribute__((vector_size(kLanes * sizeof(float)), aligned
 Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p); }
 void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 
+/// Floats from one point's [kBlock, channels] to the next. A vector more than it takes, so that the 16 points of a tile
+/// do not fall on the same lines of the first-level cache.
+int64_t point_step(int64_t channels) { return kBlock * channels + kLanes; }
+
 /// Where the 2x2 output tiles of an image lie.
 struct Tiles {
   int64_t height, width;  // of the input plane
@@ -69,22 +73,26 @@ void transform_input(const Vector (&d)[4][4], float* to, int64_t step) {
   }
 }
 
-/// V [points, kBlock, channels] of the tiles [first, last).
+/// V, a [kBlock, channels] for each point, of the tiles [first, last).
 void transform_inputs(const Tiles& tiles, const float* x, int64_t channels, int64_t first, int64_t last, float* v) {
+  const std::vector<float> outside(static_cast<size_t>(channels), 0.0f);
   for (int64_t t = first; t < last; ++t) {
     const Tile tile = tile_at(tiles, t);
     const int64_t top = 2 * tile.row - tiles.padding.h, left = 2 * tile.column - tiles.padding.w;
     const float* const image = x + tile.image * tiles.height * tiles.width * channels;
-    const bool inside = top >= 0 && left >= 0 && top + 4 <= tiles.height && left + 4 <= tiles.width;
+    const bool whole = top >= 0 && left >= 0 && top + 4 <= tiles.height && left + 4 <= tiles.width;
+    const float* pixel[4][4];
+    for (int64_t i = 0; i < 4; ++i)
+      for (int64_t j = 0; j < 4; ++j) {
+        const int64_t h = top + i, w = left + j;
+        const bool inside = whole || (h >= 0 && h < tiles.height && w >= 0 && w < tiles.width);
+        pixel[i][j] = inside ? image + (h * tiles.width + w) * channels : outside.data();
+      }
     for (int64_t c = 0; c < channels; c += kLanes) {
       Vector d[4][4];
-      for (int64_t i = 0; i < 4; ++i)
-        for (int64_t j = 0; j < 4; ++j) {
-          const int64_t h = top + i, w = left + j;
-          const bool there = inside || (h >= 0 && h < tiles.height && w >= 0 && w < tiles.width);
-          d[i][j] = there ? load(image + (h * tiles.width + w) * channels + c) : Vector{};
-        }
-      transform_input(d, v + (t - first) * channels + c, kBlock * channels);
+      for (int i = 0; i < 4; ++i)
+        for (int j = 0; j < 4; ++j) d[i][j] = load(pixel[i][j] + c);
+      transform_input(d, v + (t - first) * channels + c, point_step(channels));
     }
   }
 }
@@ -163,7 +171,7 @@ void multiply(const float* a, int64_t row_step, int64_t depth_step, int64_t rows
 /// Aᵀ m A of the tiles [first, last), with bias and activation, into the image.
 void transform_outputs(const Tiles& tiles, const float* m, int64_t channels, int64_t first, int64_t last,
                        const float* bias, bool relu, float* y) {
-  const int64_t step = kBlock * channels;
+  const int64_t step = point_step(channels);
   for (int64_t t = first; t < last; ++t) {
     const Tile tile = tile_at(tiles, t);
     const int64_t h = 2 * tile.row, w = 2 * tile.column;
@@ -188,10 +196,10 @@ void transform_outputs(const Tiles& tiles, const float* m, int64_t channels, int
   }
 }
 
-/// A dy Aᵀ of the tiles [first, last): [points, kBlock, channels]; adds the plain sums of dy to `sums` where wanted.
+/// A dy Aᵀ of the tiles [first, last), laid out like V; adds the plain sums of dy to `sums` where wanted.
 void transform_gradients(const Tiles& tiles, const float* dy, int64_t channels, int64_t first, int64_t last, float* to,
                          float* sums) {
-  const int64_t step = kBlock * channels;
+  const int64_t step = point_step(channels);
   for (int64_t t = first; t < last; ++t) {
     const Tile tile = tile_at(tiles, t);
     const int64_t h = 2 * tile.row, w = 2 * tile.column;
@@ -234,13 +242,13 @@ void convolve(const Tiles& tiles, int64_t images, const float* x, int64_t in, co
               const float* bias, bool relu, float* y) {
   const int64_t total = images * tiles.per_image(), blocks = (total + kBlock - 1) / kBlock;
   parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
-    const Scratch v(kPoints * kBlock * in), m(kPoints * kBlock * out);
+    const Scratch v(kPoints * point_step(in)), m(kPoints * point_step(out));
     for (int64_t b = begin; b < end; ++b) {
       const int64_t first = b * kBlock, last = std::min(total, first + kBlock);
       transform_inputs(tiles, x, in, first, last, v.data());
       for (int64_t p = 0; p < kPoints; ++p)
-        multiply<false>(v.data() + p * kBlock * in, in, 1, last - first, u + p * in * out, in, out,
-                        m.data() + p * kBlock * out);
+        multiply<false>(v.data() + p * point_step(in), in, 1, last - first, u + p * in * out, in, out,
+                        m.data() + p * point_step(out));
       transform_outputs(tiles, m.data(), out, first, last, bias, relu, y);
     }
   });
@@ -294,7 +302,7 @@ void winograd_backward_weight(const Tensor& x, const Tensor& dy, Pair padding, T
   const Scratch sums(parts * size);
   std::vector<double> bias_sums(static_cast<size_t>(parts * o_count), 0.0);
   parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-    const Scratch v(kPoints * kBlock * i_count), m(kPoints * kBlock * o_count), block_bias(o_count);
+    const Scratch v(kPoints * point_step(i_count)), m(kPoints * point_step(o_count)), block_bias(o_count);
     for (int64_t part = begin; part < end; ++part) {
       float* const du = sums.data() + part * size;
       std::memset(du, 0, static_cast<size_t>(size) * sizeof(float));
@@ -305,7 +313,7 @@ void winograd_backward_weight(const Tensor& x, const Tensor& dy, Pair padding, T
         transform_gradients(tiles, dy.data<float>(), o_count, first, last, m.data(),
                             dbias.defined() ? block_bias.data() : nullptr);
         for (int64_t p = 0; p < kPoints; ++p)
-          multiply<true>(v.data() + p * kBlock * i_count, 1, i_count, i_count, m.data() + p * kBlock * o_count,
+          multiply<true>(v.data() + p * point_step(i_count), 1, i_count, i_count, m.data() + p * point_step(o_count),
                          last - first, o_count, du + p * i_count * o_count);
         if (dbias.defined())
           for (int64_t o = 0; o < o_count; ++o)
