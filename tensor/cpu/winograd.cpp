@@ -29,6 +29,16 @@ void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 /// do not fall on the same lines of the first-level cache.
 int64_t point_step(int64_t channels) { return kBlock * channels + kLanes; }
 
+/// Scratch memory of floats, from the allocator's cache.
+class Scratch {
+ public:
+  explicit Scratch(int64_t floats) : storage_(make_ref<Storage>(floats * int64_t{sizeof(float)}, Device{})) {}
+  float* data() const { return static_cast<float*>(storage_->data()); }
+
+ private:
+  Ref<Storage> storage_;
+};
+
 /// Where the 2x2 output tiles of an image lie.
 struct Tiles {
   int64_t height, width;  // of the input plane
@@ -97,10 +107,10 @@ void transform_inputs(const Tiles& tiles, const float* x, int64_t channels, int6
   }
 }
 
-/// G g Gᵀ of one 3x3 kernel.
-std::array<float, kPoints> transform_kernel(const float* g, int64_t step, bool rotated) {
+/// G g Gᵀ of one 3x3 kernel, turned by 180 degrees where wanted.
+std::array<float, kPoints> transform_kernel(const float* g, bool turned) {
   float r[4][3];
-  auto at = [&](int i, int j) { return g[step * (rotated ? 8 - 3 * i - j : 3 * i + j)]; };
+  auto at = [&](int i, int j) { return g[turned ? 8 - 3 * i - j : 3 * i + j]; };
   for (int j = 0; j < 3; ++j) {
     r[0][j] = at(0, j);
     r[1][j] = 0.5f * (at(0, j) + at(1, j) + at(2, j));
@@ -114,6 +124,21 @@ std::array<float, kPoints> transform_kernel(const float* g, int64_t step, bool r
     u[4 * i + 2] = 0.5f * (r[i][0] - r[i][1] + r[i][2]);
     u[4 * i + 3] = r[i][2];
   }
+  return u;
+}
+
+/// All kernels of weight [out, in, 3, 3]: [points, in, out], or [points, out, in] of the turned ones.
+Scratch transform_kernels(const Tensor& weight_any, bool turned) {
+  const Tensor weight = raw::contiguous(weight_any);
+  const int64_t outputs = weight.sizes()[0], inputs = weight.sizes()[1], size = outputs * inputs;
+  const float* const g = weight.data<float>();
+  Scratch u(kPoints * size);
+  for (int64_t o = 0; o < outputs; ++o)
+    for (int64_t i = 0; i < inputs; ++i) {
+      const auto points = transform_kernel(g + (o * inputs + i) * 9, turned);
+      float* const to = u.data() + (turned ? o * inputs + i : i * outputs + o);
+      for (int64_t p = 0; p < kPoints; ++p) to[p * size] = points[static_cast<size_t>(p)];
+    }
   return u;
 }
 
@@ -227,16 +252,6 @@ void transform_gradients(const Tiles& tiles, const float* dy, int64_t channels, 
   }
 }
 
-/// Scratch memory of floats, from the allocator's cache.
-class Scratch {
- public:
-  explicit Scratch(int64_t floats) : storage_(make_ref<Storage>(floats * int64_t{sizeof(float)}, Device{})) {}
-  float* data() const { return static_cast<float*>(storage_->data()); }
-
- private:
-  Ref<Storage> storage_;
-};
-
 /// Convolves x [N, H, W, in] with u [points, in, out].
 void convolve(const Tiles& tiles, int64_t images, const float* x, int64_t in, const float* u, int64_t out,
               const float* bias, bool relu, float* y) {
@@ -263,34 +278,19 @@ bool winograd_applies(const Shape& x, const Shape& weight, const ConvParameters&
          weight[1] % kLanes == 0 && x[0] * x[2] * x[3] >= 2 * kBlock;
 }
 
-void winograd_forward(const Tensor& x, const Tensor& weight_any, const Tensor& bias, Pair padding,
-                      Activation activation, Tensor& out) {
-  const Tensor weight = raw::contiguous(weight_any);
-  const int64_t o_count = weight.sizes()[0], i_count = weight.sizes()[1];
-  const float* const g = weight.data<float>();
-  const Scratch u(kPoints * i_count * o_count);
-  for (int64_t i = 0; i < i_count; ++i)
-    for (int64_t o = 0; o < o_count; ++o) {
-      const auto points = transform_kernel(g + (o * i_count + i) * 9, 1, false);
-      for (int64_t p = 0; p < kPoints; ++p) u.data()[(p * i_count + i) * o_count + o] = points[static_cast<size_t>(p)];
-    }
-  convolve(Tiles(x.sizes(), out.sizes(), padding), x.sizes()[0], x.data<float>(), i_count, u.data(), o_count,
-           bias.defined() ? bias.data<float>() : nullptr, activation == Activation::relu, out.data<float>());
+void winograd_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Pair padding, Activation activation,
+                      Tensor& out) {
+  const Scratch u = transform_kernels(weight, false);
+  convolve(Tiles(x.sizes(), out.sizes(), padding), x.sizes()[0], x.data<float>(), x.sizes()[1], u.data(),
+           out.sizes()[1], bias.defined() ? bias.data<float>() : nullptr, activation == Activation::relu,
+           out.data<float>());
 }
 
-void winograd_backward_data(const Tensor& dy, const Tensor& weight_any, Pair padding, Tensor& dx) {
+void winograd_backward_data(const Tensor& dy, const Tensor& weight, Pair padding, Tensor& dx) {
   // The gradient is the convolution of dy with the kernels turned by 180 degrees, inputs and outputs changed round.
-  const Tensor weight = raw::contiguous(weight_any);
-  const int64_t o_count = weight.sizes()[0], i_count = weight.sizes()[1];
-  const float* const g = weight.data<float>();
-  const Scratch u(kPoints * i_count * o_count);
-  for (int64_t o = 0; o < o_count; ++o)
-    for (int64_t i = 0; i < i_count; ++i) {
-      const auto points = transform_kernel(g + (o * i_count + i) * 9, 1, true);
-      for (int64_t p = 0; p < kPoints; ++p) u.data()[(p * o_count + o) * i_count + i] = points[static_cast<size_t>(p)];
-    }
-  convolve(Tiles(dy.sizes(), dx.sizes(), {2 - padding.h, 2 - padding.w}), dy.sizes()[0], dy.data<float>(), o_count,
-           u.data(), i_count, nullptr, false, dx.data<float>());
+  const Scratch u = transform_kernels(weight, true);
+  convolve(Tiles(dy.sizes(), dx.sizes(), {2 - padding.h, 2 - padding.w}), dy.sizes()[0], dy.data<float>(),
+           dy.sizes()[1], u.data(), dx.sizes()[1], nullptr, false, dx.data<float>());
 }
 
 void winograd_backward_weight(const Tensor& x, const Tensor& dy, Pair padding, Tensor& dweight, Tensor& dbias) {
