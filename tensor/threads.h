@@ -30,7 +30,7 @@ class SingleThreaded {
 /// Calls f(begin, end) on pieces of [0, n), in parallel where n passes `grain`. The pieces depend on n, the grain and
 /// the number of threads only, so a run is repeatable. `f` must not throw.
 template <class F>
-void parallel_for(int64_t n, int64_t grain, F&& f) {
+void parallel_for(int64_t n, [[maybe_unused]] int64_t grain, F&& f) {
 #ifdef _OPENMP
   const int64_t pieces = std::min<int64_t>(num_threads(), (n + grain - 1) / std::max<int64_t>(grain, 1));
   if (pieces > 1 && !omp_in_parallel()) {

@@ -24,7 +24,8 @@ std::string bar(double done) {
 
 std::string with_commas(int64_t n) {
   std::string digits = fmt::format("{}", n < 0 ? -n : n);
-  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), 1, ',');
   return n < 0 ? fmt::format("-{}", digits) : digits;
 }
 

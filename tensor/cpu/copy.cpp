@@ -45,6 +45,25 @@ bool copy_as_transposes(const Loop<2>& loop, const T* x, T* out) {
   return true;
 }
 
+/// Elements of one size, whatever they mean.
+template <class Bits>
+void copy_strided(const Tensor& x, Tensor& out) {
+  const auto* from = static_cast<const Bits*>(x.raw_data());
+  auto* to = static_cast<Bits*>(out.raw_data());
+  const Loop<2> loop({&out, &x});
+  if (copy_as_transposes(loop, from, to)) return;
+  loop.run([=](int64_t n, const auto& at, const auto& step) {
+    Bits* const o = to + at[0];
+    const Bits* const p = from + at[1];
+    if (step[0] == 1 && step[1] == 1)
+      std::copy_n(p, n, o);
+    else if (step[0] == 1 && step[1] == 0)
+      std::fill_n(o, n, *p);
+    else
+      for (int64_t i = 0; i < n; ++i) o[i * step[0]] = p[i * step[1]];
+  });
+}
+
 bool same_dense_layout(const Tensor& x, const Tensor& out) {
   if (x.is_contiguous() && out.is_contiguous()) return true;
   if (!(x.strides() == out.strides())) return false;
@@ -57,11 +76,16 @@ void copy(const Tensor& x, Tensor& out) {
   WEFT_ASSERT(x.sizes() == out.sizes());
   if (x.dtype() == out.dtype()) {
     if (same_dense_layout(x, out)) return copy_bytes(x, out);
-    dispatch(x.dtype(), [&]<class T>() {
-      if (!copy_as_transposes(Loop<2>({&out, &x}), x.data<T>(), out.data<T>()))
-        map<T, T>([](auto v) { return v; }, out, x);
-    });
-    return;
+    switch (size_of(x.dtype())) {
+      case 8:
+        return copy_strided<uint64_t>(x, out);
+      case 4:
+        return copy_strided<uint32_t>(x, out);
+      case 2:
+        return copy_strided<uint16_t>(x, out);
+      default:
+        return copy_strided<uint8_t>(x, out);
+    }
   }
   dispatch(out.dtype(), [&]<class To>() {
     dispatch(x.dtype(), [&]<class From>() {

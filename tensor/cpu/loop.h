@@ -94,46 +94,55 @@ compute_t<T> load(const T& x) {
   return static_cast<compute_t<T>>(x);
 }
 
-/// out[i] = f(in[i]…): elements are loaded in their compute type, f's result is converted to TOut. Inner loops with
-/// unit strides, or with one operand standing still, are the ones that become vector code.
+/// One functor over n dense elements: out[i] = f(in[0][i]…). Where `still` is not negative, that operand is one value.
+using RunFunction = void(const void* functor, int64_t n, int still, void* out, const void* const* in);
+
+/// The body of `map`, compiled once for all functors. `still_runs`: `run` can do without a copy of an operand that
+/// stands still.
+template <size_t N>
+void map_runs(const std::array<const Tensor*, N>& operands, const void* functor, RunFunction* run, bool still_runs);
+extern template void map_runs<2>(const std::array<const Tensor*, 2>&, const void*, RunFunction*, bool);
+extern template void map_runs<3>(const std::array<const Tensor*, 3>&, const void*, RunFunction*, bool);
+extern template void map_runs<4>(const std::array<const Tensor*, 4>&, const void*, RunFunction*, bool);
+
+/// Two f32 operands, what training does most: an operand that stands still stays in a register.
+template <class Out, class... In>
+inline constexpr bool kStillRuns = std::is_same_v<std::tuple<Out, In...>, std::tuple<float, float, float>>;
+
+template <class F, class Out, class... In>
+void run_functor(const void* functor, int64_t n, [[maybe_unused]] int still, void* out, const void* const* in) {
+  const F f = *static_cast<const F*>(functor);
+  Out* const o = static_cast<Out*>(out);
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    const std::tuple<const In*...> p{static_cast<const In*>(in[I])...};
+    if constexpr (kStillRuns<Out, In...>) {
+      const auto [a, b] = p;
+      if (still == 0) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) o[i] = f(a[0], b[i]);
+        return;
+      }
+      if (still == 1) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) o[i] = f(a[i], b[0]);
+        return;
+      }
+    }
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) o[i] = static_cast<Out>(f(std::get<I>(p)[i]...));
+  }
+  (std::index_sequence_for<In...>{});
+}
+
+/// out[i] = f(in[i]…): elements are loaded in their compute type, f's result is converted to TOut. Dense operands of
+/// their compute type are read and written where they lie; others pass through short dense buffers, so that a functor
+/// is compiled for dense runs only.
 template <class TOut, class... TIn, class F, class... In>
 void map(const F& f, const Tensor& out, const In&... in) {
   static_assert(sizeof...(TIn) == sizeof...(In));
-  constexpr size_t N = sizeof...(In) + 1;
-  const Loop<N> loop({&out, &in...});
-  TOut* const y = out.data<TOut>();
-  const std::tuple<const TIn*...> x{in.template data<TIn>()...};
-
-  auto body = [&]<size_t... I>(std::index_sequence<I...>, int64_t n, const std::array<int64_t, N>& at,
-                               const std::array<int64_t, N>& step) {
-    TOut* const o = y + at[0];
-    const std::tuple<const TIn*...> p{std::get<I>(x) + at[I + 1]...};
-    if (step[0] == 1 && ((step[I + 1] == 1) && ...)) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) o[i] = static_cast<TOut>(f(load(std::get<I>(p)[i])...));
-      return;
-    }
-    if constexpr (N == 3) {
-      if (step[0] == 1 && step[1] == 1 && step[2] == 0) {
-        const auto b = load(*std::get<1>(p));
-        const auto* const a = std::get<0>(p);
-#pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) o[i] = static_cast<TOut>(f(load(a[i]), b));
-        return;
-      }
-      if (step[0] == 1 && step[1] == 0 && step[2] == 1) {
-        const auto a = load(*std::get<0>(p));
-        const auto* const b = std::get<1>(p);
-#pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) o[i] = static_cast<TOut>(f(a, load(b[i])));
-        return;
-      }
-    }
-    for (int64_t i = 0; i < n; ++i) o[i * step[0]] = static_cast<TOut>(f(load(std::get<I>(p)[i * step[I + 1]])...));
-  };
-  loop.run([&](int64_t n, const std::array<int64_t, N>& at, const std::array<int64_t, N>& step) {
-    body(std::index_sequence_for<In...>{}, n, at, step);
-  });
+  WEFT_ASSERT(out.dtype() == dtype_of<TOut>::value && ((in.dtype() == dtype_of<TIn>::value) && ...));
+  map_runs<sizeof...(In) + 1>({&out, &in...}, &f, &run_functor<F, compute_t<TOut>, compute_t<TIn>...>,
+                              kStillRuns<TOut, TIn...>);
 }
 
 }  // namespace weft::cpu_kernels
