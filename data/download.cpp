@@ -116,9 +116,9 @@ Result fetch(const std::string& url, Transfer& transfer, const DownloadOptions& 
   curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(c, CURLOPT_FAILONERROR, 1L);
   curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, options.connect_seconds);
+  curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, options.silent_seconds);
   curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 100L);
-  curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, 30L);
+  curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, options.silent_seconds);
   curl_easy_setopt(c, CURLOPT_USERAGENT, "weft");
   curl_easy_setopt(c, CURLOPT_ERRORBUFFER, message.data());
   curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data);
@@ -155,6 +155,8 @@ void fill(const std::string& url, const Part& part, const std::string& name, con
       break;
     else if (result.code == CURLE_FILE_COULDNT_READ_FILE || result.status >= 400)
       break;
+    else if (result.code == CURLE_OPERATION_TIMEDOUT && part.size() == transfer.resumed)
+      break;  // a server that has sent nothing is not asked again
   }
   const int64_t size = part.size();
   std::error_code ignored;

@@ -6,10 +6,10 @@
 namespace weft::data {
 
 struct DownloadOptions {
-  std::string sha256 = {};    ///< 64 hexadecimal digits; empty: not checked
-  bool progress = true;       ///< one line on standard error; a terminal sees it move
-  int attempts = 3;           ///< connections, each going on where the one before was cut
-  long connect_seconds = 10;  ///< how long a server may take to answer
+  std::string sha256 = {};   ///< 64 hexadecimal digits; empty: not checked
+  bool progress = true;      ///< one line on standard error; a terminal sees it move
+  int attempts = 3;          ///< connections, each going on where the one before was cut
+  long silent_seconds = 20;  ///< how long a server may take to answer, or pause
 };
 
 /// Fetches `url` (http, https or file) to `path`, making its folder; nothing to do where a good file is already there.

@@ -90,7 +90,8 @@ bool download_mnist(const std::string& folder, const MnistSources& sources, std:
     bool got = false;
     for (const std::string& mirror : sources.mirrors) {
       try {
-        download(mirror + "/" + file.name, (fs::path(folder) / file.name).string(), {.sha256 = file.sha256});
+        download(mirror + "/" + file.name, (fs::path(folder) / file.name).string(),
+                 {.sha256 = file.sha256, .silent_seconds = 4});
         got = true;
         break;
       } catch (const Error& error) {
@@ -124,14 +125,15 @@ std::string find_mnist(const std::string& folder, const MnistSources& sources) {
   if (download_mnist(cache, sources, tried)) return cache;
   if (has_mnist(sources.fashion)) {
     fmt::print(stderr,
-               "mnist: no network, so this is Fashion-MNIST, from {} (clothes, not digits: expect about 91 %)\n",
+               "mnist: MNIST could not be downloaded; this is Fashion-MNIST, from {} (clothes, not digits: expect "
+               "about 91 %)\n",
                sources.fashion);
     return sources.fashion;
   }
-  fail(
-      "mnist",
-      fmt::format("the data was not found:{}\n  Fashion-MNIST: not in {}\nName a folder that has it, or set WEFT_DATA, "
-                  "or install Debian's package of Fashion-MNIST: apt-get install dataset-fashion-mnist",
+  throw NoData(
+      fmt::format("[mnist] no data was found:{}\n  Fashion-MNIST: not in {}\n"
+                  "Name a folder that has it (--data, WEFT_DATA), or install Fashion-MNIST, which has the same "
+                  "format; on Debian: apt-get install dataset-fashion-mnist",
                   tried, sources.fashion));
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "tensor/error.h"
 
 namespace weft::data {
 
@@ -25,10 +26,16 @@ struct MnistSources {
   std::string fashion = "/usr/share/datasets/fashion-mnist";
 };
 
+/// Thrown where no folder was given and none of the usual places has the data.
+class NoData : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The folder to give to `mnist`. A folder that is given must hold the files, itself or in its mnist/. Where it is
 /// empty: $WEFT_DATA (itself or its mnist/), the cache, a download into the cache, and last Fashion-MNIST where
-/// Debian's package is installed, with a line on standard error that says so. Throws a list of what was tried and what
-/// to do.
+/// Debian's package is installed, with a line on standard error that says so. Where all that fails it throws NoData:
+/// what was tried, and what to do.
 std::string find_mnist(const std::string& folder = "", const MnistSources& sources = {});
 
 }  // namespace weft::data

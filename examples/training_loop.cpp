@@ -46,11 +46,7 @@ int main(int argc, char** argv) {
     adam.step();
   }
 
-  const NoGrad no_grad;
-  net.eval();
-  double right = 0;
-  data::Loader tests(test_set, {.batch = 250});
-  for (auto [x, y] : tests) right += sum(eq(argmax(net(x), -1), y).to(i64)).item();
-  std::printf("accuracy %.1f %%\n", right / 10);
-  return right >= 800 ? 0 : 1;
+  const double accuracy = train::evaluate(net, test_set).accuracy;
+  std::printf("accuracy %.1f %%\n", accuracy);
+  return accuracy >= 80 ? 0 : 1;
 }

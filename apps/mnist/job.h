@@ -11,20 +11,21 @@ struct Options {
   int workers = 1;
   std::string model = "mnist";
   std::string load;
+  bool eval_only = false;
   int64_t epochs = 3;
   int64_t batch = 64;
   std::string optimizer = "adamw";
-  double lr = 0;
+  double lr = 0;  ///< 0: the optimizer's usual one
   uint64_t seed = 1;
-  bool eval_only = false;
   std::string device = "cpu";
-  int threads = 0;
+  int threads = 0;  ///< 0: as many as the library takes by itself
   bool keep_denormals = false;
   std::string save;
   std::string result;
 };
 
-/// Trains, tests, prints, and writes what was asked for; throws weft::Error for every wrong option or input.
+/// Trains, tests, prints, and writes what was asked for; throws weft::Error for every wrong option or input, and then
+/// writes nothing.
 void run(const Options& options);
 
 }  // namespace weft::mnist

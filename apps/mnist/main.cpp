@@ -1,78 +1,151 @@
 // Trains a network on MNIST digits and tests it: ./weft mnist
 // Expect 99.0 % test accuracy or more after the default three epochs.
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <charconv>
+#include <cmath>
 
 #include "apps/mnist/job.h"
+#include "data/mnist.h"
+#include "models/models.h"
+#include "optim/optimizers.h"
 #include "tensor/error.h"
+#include "train/progress.h"
 
 namespace {
 
-weft::mnist::Options parse(CLI::App& app, int argc, char** argv) {
-  weft::mnist::Options o;
-  app.description(
-      "Trains a network on MNIST digits and tests it.\n"
-      "Example: ./weft mnist --epochs 1 --save digits.safetensors");
-  app.option_defaults()->always_capture_default();
-  const char* data = "Data";
-  app.add_option("--data", o.data,
-                 "Folder of the four IDX files; where none is given: $WEFT_DATA, the cache, a download")
+using namespace weft;
+
+/// Help in groups, each with an example below its name.
+class Help : public CLI::Formatter {
+ public:
+  Help() { column_width(24); }
+  std::string make_usage(const CLI::App*, std::string) const override { return "Usage: ./weft mnist [options]\n\n"; }
+  std::string make_group(std::string group, bool positional, std::vector<const CLI::Option*> options) const override {
+    std::string text = fmt::format("{}\n", group);
+    for (const CLI::Option* option : options) text += make_option(option, positional);
+    return text;
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_size() == 0 ? "" : fmt::format(" {}", option->get_type_name());
+  }
+};
+
+std::string group(const char* name, const char* example) { return fmt::format("{:<12}./weft mnist {}", name, example); }
+
+template <class T>
+std::string refuse_outside(const std::string& text, T low, T high) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size() && value >= low && value <= high) return {};
+  return fmt::format("wants a whole number from {} to {}, got '{}'", low, high, text);
+}
+
+template <class T>
+CLI::Option* add_number(CLI::App& app, const char* name, T& value, T low, T high, const std::string& about) {
+  return app.add_option(name, value, about)->type_name("N")->check([low, high](const std::string& text) {
+    return refuse_outside(text, low, high);
+  });
+}
+
+CLI::Option* add_path(CLI::App& app, const char* name, std::string& value, const char* kind, const char* about) {
+  return app.add_option(name, value, about)->type_name(kind)->check([](const std::string& text) {
+    return text.empty() || text.starts_with("--") ? fmt::format("wants a path, got '{}'", text) : std::string();
+  });
+}
+
+std::string refuse_rate(const std::string& text) {
+  double rate = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
+  if (error == std::errc{} && end == text.data() + text.size() && std::isfinite(rate) && rate > 0) return {};
+  return fmt::format("wants a number above 0, got '{}'", text);
+}
+
+mnist::Options parse(CLI::App& app, int argc, char** argv) {
+  mnist::Options o;
+  std::vector<std::string> models, optimizers, rates;
+  for (const models::Entry& entry : models::table()) models.push_back(fmt::format("{}: {}", entry.name, entry.about));
+  for (const optim::Entry& entry : optim::table()) {
+    optimizers.emplace_back(entry.name);
+    rates.push_back(fmt::format("{} {:g}", entry.name, entry.usual_lr));
+  }
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+
+  const std::string data = group("Data", "--data ~/fashion-mnist");
+  add_path(app, "--data", o.data, "FOLDER",
+           "The four IDX files, plain or .gz, here or in its mnist/; where none is named:\n"
+           "$WEFT_DATA, the cache, a download, and last Debian's dataset-fashion-mnist")
       ->group(data);
-  app.add_option("--workers", o.workers, "Threads that prepare batches ahead")->group(data)->check(CLI::Range(0, 64));
+  add_number(app, "--workers", o.workers, 0, 64, fmt::format("Threads that prepare batches ahead [{}]", o.workers))
+      ->group(data);
 
-  const char* model = "Model";
-  app.add_option("--model", o.model, "mnist, lenet5 or mlp")->group(model);
-  app.add_option("--load", o.load, "Weights to start from (.safetensors)")->group(model);
+  const std::string model = group("Model", "--load digits.safetensors --eval-only");
+  app.add_option("--model", o.model, fmt::format("The network [{}]\n{}", o.model, fmt::join(models, "\n")))
+      ->type_name("NAME")
+      ->group(model);
+  add_path(app, "--load", o.load, "FILE", "Weights to start from (.safetensors)")->group(model);
+  app.add_flag("--eval-only", o.eval_only, "Only test the weights of --load")->group(model)->needs("--load");
 
-  const char* training = "Training";
-  app.add_option("--epochs", o.epochs, "Passes over the training images")
-      ->group(training)
-      ->check(CLI::Range(int64_t{0}, int64_t{100000}));
-  app.add_option("--batch", o.batch, "Images a step")->group(training)->check(CLI::Range(int64_t{1}, int64_t{60000}));
-  app.add_option("--optimizer", o.optimizer, "sgd, adam, adamw, rmsprop, adagrad or adadelta")->group(training);
-  app.add_option("--lr", o.lr, "Highest learning rate of the one-cycle schedule; 0: the optimizer's usual one")
-      ->group(training)
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--seed", o.seed, "Decides the first weights and the order of images")->group(training);
-  app.add_flag("--eval-only", o.eval_only, "Only test, with the weights of --load")->group(training)->needs("--load");
+  const std::string training = group("Training", "--epochs 1 --batch 128 --optimizer sgd --lr 0.2");
+  add_number<int64_t>(app, "--epochs", o.epochs, 0, 100'000,
+                      fmt::format("Passes over the training images [{}]", o.epochs))
+      ->group(training);
+  add_number<int64_t>(app, "--batch", o.batch, 1, 60'000, fmt::format("Images a step [{}]", o.batch))->group(training);
+  app.add_option("--optimizer", o.optimizer, fmt::format("{} [{}]", fmt::join(optimizers, ", "), o.optimizer))
+      ->type_name("NAME")
+      ->group(training);
+  app.add_option("--lr", o.lr,
+                 fmt::format("Highest learning rate of the one-cycle schedule\n[{}]", fmt::join(rates, ", ")))
+      ->type_name("RATE")
+      ->check(refuse_rate)
+      ->group(training);
+  add_number<uint64_t>(app, "--seed", o.seed, 0, UINT64_MAX,
+                       fmt::format("Decides the first weights and the order of images [{}]", o.seed))
+      ->group(training);
 
-  const char* machine = "Machine";
-  app.add_option("--device", o.device, "cpu")->group(machine);
-  app.add_option("--threads", o.threads, "Threads of the kernels; 0: $OMP_NUM_THREADS, or one a core")
-      ->group(machine)
-      ->check(CLI::Range(0, 4096));
+  const std::string machine = group("Machine", "--threads 4");
+  app.add_option("--device", o.device, "cpu, the only one in this build")->type_name("NAME")->group(machine);
+  add_number(app, "--threads", o.threads, 1, 4096, "Threads of the kernels [$OMP_NUM_THREADS, or one a core]")
+      ->group(machine);
   app.add_flag("--no-flush-denormals", o.keep_denormals,
-               "Compute with subnormal floats instead of taking them as 0; slower")
+               "Compute with subnormal floats, not with 0 in their place; slower")
       ->group(machine);
 
-  const char* files = "Files";
-  app.add_option("--save", o.save, "Where to write the trained weights (.safetensors)")->group(files);
-  app.add_option("--result", o.result, "Where to write the final figures (JSON)")->group(files);
+  const std::string files = group("Files", "--save digits.safetensors --result figures.json");
+  add_path(app, "--save", o.save, "FILE", "Writes the trained weights (.safetensors)")->group(files);
+  add_path(app, "--result", o.result, "FILE", "Writes the final figures (JSON)")->group(files);
+  app.set_help_flag("-h,--help", "Prints this")->group(files);
   app.parse(argc, argv);
   return o;
+}
+
+int complain(int code, const std::exception& error, const char* hint = "") {
+  fmt::print(stderr, "mnist: {}{}\n", error.what(), hint);
+  return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("", "mnist");
+  CLI::App app("Trains a network on MNIST digits and tests it.", "mnist");
+  app.formatter(std::make_shared<Help>());
+  app.footer("Exit codes: 0 done, 2 a wrong option or input, 3 no data found, 1 anything else.");
   try {
-    weft::mnist::run(parse(app, argc, argv));
+    mnist::run(parse(app, argc, argv));
     return 0;
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "mnist: {} (--help lists the options)\n", error.what());
-    return 2;
+    return complain(2, error, " (--help lists the options)");
+  } catch (const data::NoData& error) {
+    return complain(3, error);
   } catch (const weft::Error& error) {
-    fmt::print(stderr, "mnist: {}\n", error.what());
-    return 2;
+    return complain(2, error);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "mnist: {}\n", error.what());
-    return 1;
+    return complain(1, error);
   }
 }
