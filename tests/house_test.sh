@@ -19,10 +19,29 @@ refuses "one preset" build release debug
 refuses "no arguments" setup now
 [[ $("$root/weft" help) == *"./weft mnist"* ]] || complain "weft help does not name ./weft mnist"
 
-((failed == 0)) || exit 1
-command -v git >/dev/null || { echo "skipped: the checks list files with git, which is not here"; exit 77; }
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
+
+# ./weft mnist with a program that finds no data: Debian's package is installed, and the program gets its folder.
+mkdir -p "$tree"/{fake,build/release/bin}
+cp "$root/weft" "$tree"
+touch "$tree/CMakePresets.json" "$tree/build/release/build.ninja"
+fake() { printf '#!/bin/sh\n%s\n' "$2" >"$tree/$1"; chmod +x "$tree/$1"; }
+for name in apt-cache dpkg-query; do fake "fake/$name" true; done
+fake fake/sudo 'exec "$@"'
+fake fake/ninja 'echo no work to do'
+fake fake/apt-get "echo \"\$*\" >>'$tree/installed'"
+fake build/release/bin/mnist 'case "$*" in *--data*) echo "ran $*" ;; *) exit 3 ;; esac'
+ran=$(PATH=$tree/fake:$PATH WEFT_DATA='' WEFT_CACHE=$tree/cache "$tree/weft" mnist --epochs 1 | tail -n 1) || true
+if [[ -e /usr/share/datasets/fashion-mnist ]]; then
+  [[ $ran == '' ]] || complain "weft mnist ran twice with Fashion-MNIST there: $ran"
+else
+  [[ $ran == 'ran --epochs 1 --data /usr/share/datasets/fashion-mnist' && $(<"$tree/installed") == *dataset-fashion-mnist* ]] ||
+    complain "weft mnist without data: $ran"
+fi
+
+((failed == 0)) || exit 1
+command -v git >/dev/null || { echo "skipped: the checks list files with git, which is not here"; exit 77; }
 mkdir -p "$tree"/{scripts,tensor,nn,data,optim}
 cp "$root"/scripts/check-{includes,lengths}.sh "$tree/scripts"
 git -C "$tree" init -q

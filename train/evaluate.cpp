@@ -6,6 +6,7 @@
 #include "autograd/ops/reduce.h"
 #include "data/loader.h"
 #include "nn/loss.h"
+#include "tensor/memory.h"
 #include "tensor/threads.h"
 #include "train/metrics.h"
 
@@ -15,6 +16,7 @@ Scores evaluate(nn::Module& model, const data::Dataset& dataset, Device device, 
   WEFT_CHECK(dataset.size() > 0, "evaluate", "the data set is empty");
   const NoGrad no_grad;
   const FlushDenormals flush;
+  memory::release_cache(device);  // blocks of training's sizes, of little use here
   const bool training = model.training();
   model.eval();
   Mean loss;

@@ -13,6 +13,6 @@ struct Scores {
 
 /// Runs `model`, which gives logits [n, classes], over all of `dataset` in evaluation mode, without gradients; the mode
 /// it had comes back. Every sample counts once, a short last batch included.
-Scores evaluate(nn::Module& model, const data::Dataset& dataset, Device device = {}, int64_t batch = 128);
+Scores evaluate(nn::Module& model, const data::Dataset& dataset, Device device = {}, int64_t batch = 64);
 
 }  // namespace weft::train
