@@ -206,6 +206,13 @@ TEST_F(MnistApp, TrainsSavesLoadsAndTests) {
   EXPECT_TRUE(again["samples_per_second"].is_null());
 }
 
+TEST_F(MnistApp, EveryOptimizerLearns) {
+  for (const std::string name : {"adamw", "adam", "sgd", "rmsprop", "adagrad", "adadelta"}) {
+    ASSERT_EQ(train(" --result r --optimizer " + name).code, 0) << name;
+    EXPECT_LT(nlohmann::json::parse(read(at("r")))["test_loss"], 2.2) << name;  // ln 10 = 2.303 knows nothing
+  }
+}
+
 TEST_F(MnistApp, EqualSeedsGiveEqualBits) {
   const auto weights = [&](const std::string& options) {
     const Ended run = mnist("--model lenet5 --epochs 2 --threads 2 --save w --result r" + digits() + options);
