@@ -1,5 +1,6 @@
 // Backward: nodes run in falling order of creation, each once, when all its consumers have run; a leaf as soon as its
 // gradient is complete. No recursion, and the same order every time.
+#include <algorithm>
 #include <atomic>
 #include <queue>
 
@@ -14,6 +15,7 @@ namespace weft {
 namespace {
 
 thread_local const char* running_rule = nullptr;
+thread_local std::vector<uint64_t> outer_passes;  // that wait, on this thread, for the one that runs
 thread_local std::vector<std::function<void()>>* end_callbacks = nullptr;
 std::atomic<uint64_t> next_pass{1};
 
@@ -22,6 +24,12 @@ struct ByCreation {
 };
 using ReadyQueue = std::priority_queue<Ref<Node>, std::vector<Ref<Node>>, ByCreation>;
 
+/// Whether a pass around the running one has yet to run this node: `recompute` is a pass inside of a pass.
+bool in_flight(const Node& node) {
+  return !node.freed && (!node.leaf || node.pending > 0) &&
+         std::ranges::find(outer_passes, node.pass) != outer_passes.end();
+}
+
 /// Counts, for every node reachable from the roots, how many gradients it has to wait for.
 void count_consumers(const std::vector<Ref<Node>>& roots, uint64_t pass) {
   std::vector<Node*> stack;
@@ -29,6 +37,13 @@ void count_consumers(const std::vector<Ref<Node>>& roots, uint64_t pass) {
     if (node->pass == pass) return;
     WEFT_CHECK(!node->freed, node->name(),
                "backward came here a second time, but what the rule needs was freed; pass retain_graph the first time");
+    if (!outer_passes.empty() && in_flight(*node)) [[unlikely]] {
+      WEFT_CHECK(
+          node->leaf, node->name(),
+          "a backward pass inside of another one came to an op that the outer one has yet to run; what recompute's "
+          "function takes from outside must be its argument or a leaf");
+      return;  // its gradient gathers on, and the outer pass runs it
+    }
     node->pass = pass;
     node->pending = 0;
     for (size_t i = 0; i < node->outputs.size(); ++i) node->outputs[i].grad = Tensor();  // left by a pass that threw
@@ -41,7 +56,7 @@ void count_consumers(const std::vector<Ref<Node>>& roots, uint64_t pass) {
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       if (Node* input = node->inputs[i].node.get()) {
         visit(input);
-        ++input->pending;
+        if (input->pass == pass) ++input->pending;
       }
     }
   }
@@ -62,6 +77,19 @@ void gather(const Node& from, size_t input, const Edge& edge, Tensor grad) {
   }
 }
 
+void run_hooks(Node& node) {
+  Node::Output& output = node.outputs[0];
+  if (!output.grad.defined()) return;
+  for (const auto& hook : node.hooks) {
+    Tensor replaced = hook(output.grad);
+    if (!replaced.defined()) continue;
+    WEFT_CHECK(replaced.sizes() == output.sizes && replaced.dtype() == output.dtype, "hook",
+               "the gradient of {} is {} {}, the hook gave {} {}", node.name(), name(output.dtype), str(output.sizes),
+               name(replaced.dtype()), str(replaced.sizes()));
+    output.grad = std::move(replaced);
+  }
+}
+
 /// Runs one node and hands its gradients on; nodes that have nothing left to wait for become ready.
 void run(Node& node, bool retain_graph, ReadyQueue& ready) {
   const Scope scope(node.scope());
@@ -70,9 +98,7 @@ void run(Node& node, bool retain_graph, ReadyQueue& ready) {
   for (size_t i = 0; i < node.outputs.size(); ++i) any |= node.outputs[i].grad.defined();
   Grads grads;
   if (any) {
-    for (const auto& hook : node.hooks) {
-      if (Tensor replaced = hook(node.outputs[0].grad); replaced.defined()) node.outputs[0].grad = replaced;
-    }
+    if (!node.hooks.empty()) run_hooks(node);
     grads = node.apply(node.outputs);
     WEFT_CHECK(node.leaf || grads.size() == node.inputs.size(), node.name(),
                "the gradient rule gave {} gradients for {} inputs", grads.size(), node.inputs.size());
@@ -86,7 +112,7 @@ void run(Node& node, bool retain_graph, ReadyQueue& ready) {
         detail::check_finite("gradient", node.name(), grads[i]);
       gather(node, i, edge, std::move(grads[i]));
     }
-    if (--edge.node->pending > 0) continue;
+    if (edge.node->pass != node.pass || --edge.node->pending > 0) continue;
     if (edge.node->leaf)
       run(*edge.node, retain_graph, ready);  // at once: its gradient can be sent off while backward goes on
     else
@@ -117,6 +143,21 @@ class EndCallbacks {
   std::vector<std::function<void()>> own_;
 };
 
+/// What a pass notes of the thread that runs it, put back at its end and where it throws.
+class PassScope {
+ public:
+  explicit PassScope(uint64_t pass) : rule_(running_rule) { outer_passes.push_back(pass); }
+  ~PassScope() {
+    running_rule = rule_;
+    outer_passes.pop_back();
+  }
+  PassScope(const PassScope&) = delete;
+  PassScope& operator=(const PassScope&) = delete;
+
+ private:
+  const char* rule_;
+};
+
 }  // namespace
 
 void SavedTensor::fail_changed() const {
@@ -131,7 +172,6 @@ void backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& gradi
   const NoGrad no_grad;
   const FlushDenormals flush;
   EndCallbacks callbacks;
-  const char* const outer_rule = running_rule;
   std::vector<Ref<Node>> nodes;
   for (const Tensor& root : roots) {
     Node* node = node_of(root);
@@ -146,20 +186,27 @@ void backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& gradi
     const bool given = !gradients.empty() && gradients[i].defined();
     WEFT_CHECK(given || roots[i].numel() == 1, "backward", "a tensor of shape {} needs the gradient to start from",
                str(roots[i].sizes()));
+    WEFT_CHECK(!given || (gradients[i].sizes() == roots[i].sizes() && gradients[i].dtype() == roots[i].dtype() &&
+                          gradients[i].device() == roots[i].device()),
+               "backward", "the tensor is {} {} on {}, the gradient to start from {} {} on {}", name(roots[i].dtype()),
+               str(roots[i].sizes()), name(roots[i].device()), name(gradients[i].dtype()), str(gradients[i].sizes()),
+               name(gradients[i].device()));
     Edge edge{nodes[i], roots[i].impl().grad_output};
     gather(*nodes[i], 0, edge, given ? raw::detach(gradients[i]) : ones_like(roots[i]));
     bool first = true;
     for (size_t k = 0; k < i; ++k) first = first && !(nodes[k] == nodes[i]);
-    if (first && nodes[i]->pending == 0) ready.push(nodes[i]);
+    if (first && nodes[i]->pass == pass && nodes[i]->pending == 0) ready.push(nodes[i]);
   }
   nodes.clear();
-  while (!ready.empty()) {
-    const Ref<Node> node = ready.top();
-    ready.pop();
-    run(*node, retain_graph, ready);
+  {
+    const PassScope scope(pass);
+    while (!ready.empty()) {
+      const Ref<Node> node = ready.top();
+      ready.pop();
+      run(*node, retain_graph, ready);
+    }
   }
   callbacks.run();
-  running_rule = outer_rule;
 }
 
 void Tensor::backward() const { weft::backward({*this}); }

@@ -32,7 +32,7 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
   Tensor y;
   {
     const NoGrad no_grad;
-    y = f(x.detach());
+    y = f(x.detach()).detach();  // a handle of its own, even where f gives back a tensor from outside
   }
   // Recorded even where x requires no gradient, since the parameters inside f may.
   Tensor token = empty({0});

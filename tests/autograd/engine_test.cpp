@@ -6,6 +6,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/ops/elementwise.h"
+#include "autograd/ops/index.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/record.h"
 #include "tensor/random.h"
@@ -148,6 +149,46 @@ TEST(Engine, HooksSeeAndReplaceTheGradient) {
   (y * 3).backward();
   EXPECT_EQ(seen, 3);
   EXPECT_EQ(x.grad().item(), 60);
+}
+
+TEST(Engine, AHookMayNotChangeTheShape) {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = x * 2;
+  register_hook(y, [](const Tensor&) { return ones({3}, f64); });
+  EXPECT_ERROR(sum(y).backward(), "[hook] the gradient of affine is f64 [2], the hook gave f64 [3]");
+}
+
+TEST(Engine, AHookOfAnOutputThatWasNotUsedIsNotCalled) {
+  const Tensor x = leaf({3});
+  const Tensor a = x.detach() * 2, b = x.detach() * 5;
+  record_many("two", {x}, {a, b}, [](const std::vector<Tensor>& d) -> Grads { return {d[1] * 5}; });
+  int calls = 0;
+  register_hook(a, [&](const Tensor& dy) {
+    ++calls;
+    return dy;
+  });
+  sum(b).backward();
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(x.grad().item(), 5);
+}
+
+TEST(Engine, TheGradientToStartFromMustFit) {
+  const Tensor y = leaf({1, 2}) * 2;
+  EXPECT_ERROR(backward({y}, {ones({3}, f64)}),
+               "[backward] the tensor is f64 [2] on cpu, the gradient to start from f64 [3]");
+  EXPECT_ERROR(backward({y}, {ones({2})}),
+               "[backward] the tensor is f64 [2] on cpu, the gradient to start from f32 [2]");
+}
+
+TEST(Engine, AGradientThatOverlapsItselfIsRefused) {
+  Tensor x = leaf({1, 2});
+  EXPECT_ERROR(x.set_grad(ones({1}, f64).expand({2})), "[set_grad]");
+}
+
+TEST(Engine, AGradientKeepsNoLargerBlockAlive) {
+  Tensor small = leaf({1, 2}), large = ones({1 << 16}, f64);
+  sum(cat({small, large}) * 2).backward();
+  EXPECT_EQ(small.grad().storage()->bytes(), small.bytes());
 }
 
 TEST(Engine, ReadyHooksRunAsSoonAsALeafIsCompleteAndCallbacksAtTheEnd) {

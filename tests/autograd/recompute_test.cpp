@@ -46,6 +46,41 @@ TEST(Recompute, ParametersInsideGetGradientsWithoutTheInput) {
   EXPECT_EQ(plain.weight_grad, again.weight_grad);
 }
 
+// The inner backward meets a leaf whose gradient the outer one is still gathering.
+TEST(Recompute, AWeightUsedBeforeInsideAndAfter) {
+  auto gradient = [](bool recomputed, int64_t times) {
+    Tensor weight = full({3}, 1.5), x = ones({3});
+    weight.requires_grad_();
+    x.requires_grad_();
+    const auto block = [&](const Tensor& h) { return h * weight; };
+    Tensor y = block(x);
+    for (int64_t i = 0; i < times; ++i) y = recomputed ? recompute(block, y) : block(y);
+    sum(block(y) + weight).backward();
+    return weight.grad().to_vector<float>();
+  };
+  for (int64_t times : {1, 3}) EXPECT_EQ(gradient(true, times), gradient(false, times)) << times;
+}
+
+TEST(Recompute, ReadyHooksRunOnceThoughTheWeightIsSharedWithTheOuterGraph) {
+  Tensor weight = full({3}, 1.5), x = ones({3});
+  weight.requires_grad_();
+  int calls = 0;
+  register_ready_hook(weight, [&](Tensor&) { ++calls; });
+  const auto block = [&](const Tensor& h) { return h * weight; };
+  sum(block(recompute(block, block(x)))).backward();
+  EXPECT_GE(calls, 1);
+  EXPECT_EQ(weight.grad().to_vector<float>(), (Floats{6.75, 6.75, 6.75}));
+}
+
+TEST(Recompute, ResultOfAnOuterTensorStaysThatTensors) {
+  Tensor weight = ones({3}), x = ones({3});
+  weight.requires_grad_();
+  const Tensor y = recompute([&](const Tensor&) { return weight; }, x);
+  EXPECT_TRUE(weight.is_leaf());
+  sum(y).backward();
+  EXPECT_EQ(weight.grad().to_vector<float>(), (Floats{1, 1, 1}));
+}
+
 TEST(Recompute, IntegerInput) {
   Tensor weight = randn({5, 2});
   weight.requires_grad_();
