@@ -59,7 +59,9 @@ Grads LeafNode::apply(FewOf<Output, 1>& gathered) {
     kernels::add(grad, incoming, grad);
     grad.storage()->bump_version();
   } else {
-    grad = incoming.unique() && raw::is_dense(incoming) ? raw::detach(incoming) : raw::clone(incoming);
+    // Its memory becomes the gradient's, unless that would keep a larger block alive for a part of it.
+    const bool own = incoming.unique() && raw::is_dense(incoming) && incoming.storage()->bytes() == incoming.bytes();
+    grad = own ? raw::detach(incoming) : raw::clone(incoming);
   }
   for (auto& hook : ready_hooks) hook(grad);
   return {};
@@ -93,14 +95,21 @@ void check_finite(const char* what, const char* op, const Tensor& x) {
                std::isnan(v) ? "NaN" : "infinity");
 }
 
-void check_in_place(const char* op, const Tensor& y) {
+void check_in_place(const char* op, const Tensor& y, bool tracked) {
   WEFT_CHECK(!raw::overlaps_itself(y), op,
              "cannot write in place into {} with strides {}: several elements share one place in memory",
              str(y.sizes()), str(y.strides()));
   if (!grad_enabled()) return;
   const Node* node = node_of(y);
   WEFT_CHECK(!(node && node->leaf), op, "a leaf that requires a gradient cannot be changed in place; use NoGrad");
-  WEFT_CHECK(!(node && y.impl().view), op, "a view of a tensor that requires a gradient cannot be changed in place");
+  // A view that is the last handle on its memory is as good as a tensor of its own.
+  const bool seen_elsewhere = y.impl().view && !y.storage()->unique();
+  WEFT_CHECK(!(node && seen_elsewhere), op,
+             "a view of a tensor that requires a gradient cannot be changed in place while others see its memory");
+  WEFT_CHECK(
+      !(tracked && seen_elsewhere), op,
+      "a view cannot take in values that require a gradient: the tensor behind it would not know; use cat or stack, "
+      "or NoGrad");
 }
 
 }  // namespace detail

@@ -64,8 +64,8 @@ class RuleNode final : public Node {
 void link_input(Node& node, const Tensor& x);
 void link_output(Node& node, const Tensor& y);
 void check_finite(const char* what, const char* op, const Tensor& x);
-/// Throws where y may not be written in place by `op`.
-void check_in_place(const char* op, const Tensor& y);
+/// Throws where y may not be written in place by `op`; `tracked`: with values that require a gradient.
+void check_in_place(const char* op, const Tensor& y, bool tracked);
 
 template <class Inputs>
 bool any_needs_grad(const Inputs& inputs) {
@@ -127,9 +127,10 @@ void record_many(const char* name, std::initializer_list<InputRef> inputs, std::
 /// checks and after the inputs were linked.
 template <class Write, class Rule>
 void record_in_place(const char* name, Tensor& y, std::initializer_list<InputRef> inputs, Write&& write, Rule&& rule) {
-  detail::check_in_place(name, y);
+  const bool tracked = detail::any_needs_grad(inputs);
+  detail::check_in_place(name, y, tracked);
   Ref<Node> node;
-  if (detail::any_needs_grad(inputs)) node = detail::make_node(name, inputs, std::forward<Rule>(rule));
+  if (tracked) node = detail::make_node(name, inputs, std::forward<Rule>(rule));
   write();
   y.storage()->bump_version();
   if (node) detail::link_output(*node, y);

@@ -125,6 +125,9 @@ void Tensor::set_grad(const Tensor& grad) {
   WEFT_CHECK(!grad.defined() || (grad.sizes() == sizes() && grad.dtype() == dtype() && grad.device() == device()),
              "set_grad", "the gradient is {} {}, the tensor {} {}", name(grad.dtype()), weft::str(grad.sizes()),
              name(dtype()), weft::str(sizes()));
+  WEFT_CHECK(!grad.defined() || !raw::overlaps_itself(grad), "set_grad",
+             "several elements of the gradient {} with strides {} share one place in memory", weft::str(grad.sizes()),
+             weft::str(grad.strides()));
   static_cast<LeafNode*>(node)->grad = grad;
 }
 
@@ -187,12 +190,23 @@ Tensor& Tensor::sub_(const Tensor& other) {
   return *this;
 }
 
+namespace {
+
+/// `other` as the rule of a write into y needs it: from before the write, where it lies in the same memory.
+SavedTensor saved_operand(const Tensor& y, const Tensor& other) {
+  return SavedTensor(other.storage() == y.storage() ? raw::clone(other) : other);
+}
+
+}  // namespace
+
 Tensor& Tensor::mul_(const Tensor& other) {
   // The gradient of `other` needs this tensor as it was before the write.
   const SavedTensor before = needs_grad(other) ? SavedTensor(raw::clone(*this)) : SavedTensor();
+  const SavedTensor factor = needs_grad(*this) ? saved_operand(*this, other) : SavedTensor();
   binary_in_place("mul_", kernels::mul, *this, other,
-                  [before, other = SavedTensor(other), sizes = other.sizes()](const Tensor& dy) -> Grads {
-                    return {dy * other(), before.defined() ? sum_to(dy * before(), sizes) : Tensor()};
+                  [before, factor, sizes = other.sizes()](const Tensor& dy) -> Grads {
+                    return {factor.defined() ? dy * factor() : Tensor(),
+                            before.defined() ? sum_to(dy * before(), sizes) : Tensor()};
                   });
   return *this;
 }
@@ -200,14 +214,14 @@ Tensor& Tensor::mul_(const Tensor& other) {
 Tensor& Tensor::div_(const Tensor& other) {
   const SavedTensor before = needs_grad(other) ? SavedTensor(raw::clone(*this)) : SavedTensor();
   binary_in_place("div_", kernels::div, *this, other,
-                  [before, other = SavedTensor(other), sizes = other.sizes()](const Tensor& dy) -> Grads {
+                  [before, other = saved_operand(*this, other), sizes = other.sizes()](const Tensor& dy) -> Grads {
                     const Tensor scaled = dy / other();
                     return {scaled, before.defined() ? -sum_to(scaled * before() / other(), sizes) : Tensor()};
                   });
   return *this;
 }
 
-Tensor& Tensor::add_(double value) { return add_(scalar(value, {dtype(), device()})); }
-Tensor& Tensor::mul_(double value) { return mul_(scalar(value, {dtype(), device()})); }
+Tensor& Tensor::add_(double value) { return add_(number_like(*this, value)); }
+Tensor& Tensor::mul_(double value) { return mul_(number_like(*this, value)); }
 
 }  // namespace weft

@@ -96,6 +96,7 @@ class Tensor {
   bool is_leaf() const;
   /// The accumulated gradient of a leaf; undefined where there is none.
   Tensor grad() const;
+  /// Makes `grad` the gradient, not a copy of it: backward adds into its memory. Undefined: none.
   void set_grad(const Tensor& grad);
   /// The same values outside of the graph, sharing storage.
   Tensor detach() const;

@@ -316,7 +316,7 @@ Tensor masked_fill(Tensor x, const Tensor& mask, Scalar value) {
     kernels::masked_fill(from, where, v, to);
     return to;
   };
-  Tensor y = filled(x, covered, value, x.unique() ? raw::detach(x) : empty_like(x));
+  Tensor y = filled(x, covered, value, x.unique() && raw::is_dense(x) ? raw::detach(x) : empty_like(x));
   return record("masked_fill", {x}, y, [filled, covered = SavedTensor(covered)](const Tensor& dy) -> Grads {
     return {filled(dy, covered(), 0, empty_like(dy))};
   });

@@ -6,7 +6,9 @@
 #include <numbers>
 
 #include "autograd/autograd.h"
+#include "autograd/ops/dropout.h"
 #include "autograd/ops/elementwise.h"
+#include "autograd/ops/index.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/softmax.h"
 #include "tensor/view.h"
@@ -153,6 +155,49 @@ TEST(InPlace, LeavesAndTheirViewsAreProtected) {
   const NoGrad no_grad;
   x.add_(1.0);
   EXPECT_EQ(x.to_vector<double>(), (Doubles{2, 2, 2}));
+}
+
+TEST(InPlace, ATensorWithItself) {
+  Tensor x = from<double>({1, 2, 3}, {3});
+  x.requires_grad_();
+  Tensor y = x + 0;
+  y.mul_(y);
+  EXPECT_EQ(y.to_vector<double>(), (Doubles{1, 4, 9}));
+  sum(y).backward();
+  EXPECT_EQ(x.grad().to_vector<double>(), (Doubles{2, 4, 6}));
+  x.set_grad({});
+  Tensor z = x + 0;
+  z.add_(z);
+  z.sub_(z);
+  z.add_(x);
+  z.div_(z);
+  sum(z).backward();
+  EXPECT_EQ(x.grad().to_vector<double>(), (Doubles{0, 0, 0}));
+}
+
+// The tensor behind the view would have values that its history does not know of.
+TEST(InPlace, TrackedValuesDoNotGoIntoAView) {
+  Tensor weight = ones({2}), base = zeros({4});
+  weight.requires_grad_();
+  Tensor part = base.narrow(0, 1, 2);
+  EXPECT_TRUE(contains(message_of([&] { part.copy_(weight); }), "[copy_] a view"));
+  EXPECT_TRUE(contains(message_of([&] { part.add_(weight); }), "[add_] a view"));
+  EXPECT_EQ(base.to_vector<double>(), (Doubles{0, 0, 0, 0}));
+  part.copy_(weight.detach());
+  const NoGrad no_grad;
+  part.add_(weight);
+  EXPECT_EQ(base.to_vector<double>(), (Doubles{0, 2, 2, 0}));
+}
+
+TEST(InPlace, AResultInATemporarysMemoryIsNoView) {
+  Tensor x = ones({4});
+  x.requires_grad_();
+  Tensor y = masked_fill(x + 1, from<bool>({true, false, false, false}, {4}), 0);
+  y.mul_(3.0);
+  Tensor z = dropout(x + 1, 0.5, true);
+  z.add_(1.0);
+  sum(y).backward();
+  EXPECT_EQ(x.grad().to_vector<double>(), (Doubles{0, 3, 3, 3}));
 }
 
 TEST(InPlace, ShapesAndDtypesAreChecked) {
