@@ -26,10 +26,30 @@ inline constexpr double kSqrt2OverPi = 0.79788456080286535588;
 
 namespace weft::functors {
 
+/// The type in which T's sums and products are taken: signed whole numbers wrap, for which C++ has only unsigned ones.
+template <class T>
+struct modular {
+  using type = T;
+};
+template <>
+struct modular<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct modular<int64_t> {
+  using type = uint64_t;
+};
+template <class T>
+using modular_t = typename modular<T>::type;
+
 // clang-format off
-struct neg { template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>(-x); } };
-struct abs { template <class T> WEFT_HD T operator()(T x) const { return x < T(0) ? static_cast<T>(-x) : x == T(0) ? T(0) : x; } };
-struct square { template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>(x * x); } };
+struct neg { template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>(-static_cast<modular_t<T>>(x)); } };
+struct abs { template <class T> WEFT_HD T operator()(T x) const { return x < T(0) ? neg{}(x) : x == T(0) ? T(0) : x; } };
+struct square {
+  template <class T> WEFT_HD T operator()(T x) const {
+    return static_cast<T>(static_cast<modular_t<T>>(x) * static_cast<modular_t<T>>(x));
+  }
+};
 struct exp { template <class T> WEFT_HD T operator()(T x) const { return math::exp(x); } };
 struct log { template <class T> WEFT_HD T operator()(T x) const { return math::log(x); } };
 struct sqrt { template <class T> WEFT_HD T operator()(T x) const { return std::sqrt(x); } };
@@ -80,11 +100,31 @@ struct leaky_relu {
   template <class T> WEFT_HD T operator()(T x) const { return x < T(0) ? x * static_cast<T>(slope) : x; }
 };
 
-struct add { template <class T> WEFT_HD T operator()(T a, T b) const { return static_cast<T>(a + b); } };
-struct sub { template <class T> WEFT_HD T operator()(T a, T b) const { return static_cast<T>(a - b); } };
-struct mul { template <class T> WEFT_HD T operator()(T a, T b) const { return static_cast<T>(a * b); } };
-/// Integers truncate toward zero; the op refuses a zero divisor there.
-struct div { template <class T> WEFT_HD T operator()(T a, T b) const { return static_cast<T>(a / b); } };
+struct add {
+  template <class T> WEFT_HD T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<modular_t<T>>(a) + static_cast<modular_t<T>>(b));
+  }
+};
+struct sub {
+  template <class T> WEFT_HD T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<modular_t<T>>(a) - static_cast<modular_t<T>>(b));
+  }
+};
+struct mul {
+  template <class T> WEFT_HD T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<modular_t<T>>(a) * static_cast<modular_t<T>>(b));
+  }
+};
+/// Whole numbers truncate toward zero; the op refuses a zero divisor there. The machine's division traps where the least
+/// number is divided by -1.
+struct div {
+  template <class T> WEFT_HD T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+      if (b == T(-1)) return neg{}(a);
+    }
+    return static_cast<T>(a / b);
+  }
+};
 struct pow { template <class T> WEFT_HD T operator()(T a, T b) const { return static_cast<T>(std::pow(a, b)); } };
 /// NaN in either operand gives NaN.
 struct maximum { template <class T> WEFT_HD T operator()(T a, T b) const { return a > b || a != a ? a : b; } };

@@ -14,6 +14,8 @@ void check_arguments(const char* op, const Tensor& x, const Tensor& weight, cons
                      const ConvParameters& c) {
   WEFT_CHECK(x.dtype() == weight.dtype(), op, "input and weight have dtypes {} and {}", name(x.dtype()),
              name(weight.dtype()));
+  WEFT_CHECK(is_floating(x.dtype()), op, "wants a floating dtype, got {}", name(x.dtype()));
+  WEFT_CHECK(weight.numel() > 0, op, "a weight {} has no elements", str(weight.sizes()));
   WEFT_CHECK(x.device() == weight.device(), op, "input and weight are on {} and {}", name(x.device()),
              name(weight.device()));
   WEFT_CHECK(

@@ -59,18 +59,25 @@ Tensor grad_of(const Kernel& kernel, const Tensor& dy, const Tensor& saved, Extr
   return dx;
 }
 
-Tensor number_like(const Tensor& x, double value) {
-  WEFT_CHECK(is_floating(x.dtype()) || std::nearbyint(value) == value, "scalar",
-             "{} is not a whole number, and the tensor is {}", value, name(x.dtype()));
-  return scalar(value, {x.dtype(), x.device()});
-}
-
 void check_divisor(const Tensor& b) {
   if (is_floating(b.dtype())) return;
   for (int64_t v : b.to_vector<int64_t>()) WEFT_CHECK(v != 0, "div", "an integer divisor is 0");
 }
 
 }  // namespace
+
+Tensor number_like(const Tensor& x, double value) {
+  dispatch(x.dtype(), [&]<class T>() {
+    if constexpr (std::integral<T>) {
+      using Limits = std::numeric_limits<T>;
+      WEFT_CHECK(std::nearbyint(value) == value, "scalar", "{} is not a whole number, and the tensor is {}", value,
+                 name(x.dtype()));
+      WEFT_CHECK(static_cast<double>(Limits::min()) <= value && value < static_cast<double>(Limits::max()) + 1,
+                 "scalar", "{} does not fit the tensor's dtype, {}", value, name(x.dtype()));
+    }
+  });
+  return scalar(value, {x.dtype(), x.device()});
+}
 
 Tensor sum_to(const Tensor& x, const Shape& sizes) {
   if (x.sizes() == sizes) return x;
@@ -173,7 +180,9 @@ Tensor affine(const Tensor& x, double scale, double shift) {
 Tensor operator+(const Tensor& a, double b) {
   return is_floating(a.dtype()) ? affine(a, 1, b) : add(a, number_like(a, b));
 }
-Tensor operator-(const Tensor& a, double b) { return a + (-b); }
+Tensor operator-(const Tensor& a, double b) {
+  return is_floating(a.dtype()) ? affine(a, 1, -b) : sub(a, number_like(a, b));
+}
 Tensor operator*(const Tensor& a, double b) {
   return is_floating(a.dtype()) ? affine(a, b, 0) : mul(a, number_like(a, b));
 }
@@ -303,6 +312,9 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   WEFT_CHECK(condition.dtype() == DType::boolean, "where", "the condition must be bool, got {}",
              name(condition.dtype()));
   WEFT_CHECK(a.dtype() == b.dtype(), "where", "the branches have dtypes {} and {}", name(a.dtype()), name(b.dtype()));
+  WEFT_CHECK(condition.device() == a.device() && a.device() == b.device(), "where",
+             "the condition is on {}, the branches on {} and {}", name(condition.device()), name(a.device()),
+             name(b.device()));
   const Shape sizes = broadcast("where", condition.sizes(), broadcast("where", a.sizes(), b.sizes()));
   Tensor y = a.sizes() == sizes ? empty_like(a) : empty(sizes, {a.dtype(), a.device()});
   kernels::where(raw::expand(condition, sizes), raw::expand(a, sizes), raw::expand(b, sizes), y);

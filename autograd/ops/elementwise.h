@@ -8,7 +8,7 @@ namespace weft {
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
-/// Integers truncate toward zero and refuse a zero divisor.
+/// Whole numbers truncate toward zero and refuse a zero divisor; out of range they wrap, as in all arithmetic here.
 Tensor div(const Tensor& a, const Tensor& b);
 Tensor pow(const Tensor& a, const Tensor& b);
 Tensor pow(const Tensor& x, double exponent);
@@ -22,7 +22,7 @@ inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
-// With a number, which takes the tensor's dtype.
+// With a number, which takes the tensor's dtype and must fit it.
 Tensor operator+(const Tensor& a, double b);
 Tensor operator-(const Tensor& a, double b);
 Tensor operator*(const Tensor& a, double b);
@@ -78,6 +78,8 @@ Tensor le(const Tensor& a, double b);
 Tensor gt(const Tensor& a, double b);
 Tensor ge(const Tensor& a, double b);
 
+/// The number as a tensor of x's dtype and device; throws where it is not whole or out of range for a whole-number x.
+Tensor number_like(const Tensor& x, double value);
 /// x summed over the dimensions that broadcasting added or stretched, back to `sizes`. No gradient: for gradient rules.
 Tensor sum_to(const Tensor& x, const Shape& sizes);
 

@@ -33,7 +33,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
   // One batch dimension is what kernels take; a single matrix stays one.
   auto flat = [&](const Tensor& x, const Shape& own, int64_t m, int64_t n) {
     if (own.numel() == 1) return raw::expand(raw::reshape(x, {1, m, n}), {batch.numel(), m, n});
-    return raw::reshape(raw::expand(x, with_batch(m, n)), {-1, m, n});
+    return raw::reshape(raw::expand(x, with_batch(m, n)), {batch.numel(), m, n});
   };
   Tensor flat_out = raw::reshape(out, {batch.numel(), rows, columns});
   if (out.numel() > 0)
@@ -79,20 +79,21 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
     WEFT_CHECK(bias.sizes() == Shape{out}, "linear", "the bias wants shape [{}], got {}", out, str(bias.sizes()));
   }
   Shape sizes = x.sizes();
-  sizes[x.dim() - 1] = out;
-  const int64_t rows = sizes.numel() / std::max<int64_t>(out, 1);
-  const Tensor flat = raw::reshape(x, {out > 0 ? rows : x.numel() / std::max<int64_t>(in, 1), in});
+  sizes.erase(x.dim() - 1);
+  const int64_t rows = sizes.numel();
+  sizes.push_back(out);
+  const Tensor flat = raw::reshape(x, {rows, in});
   Tensor y = empty(sizes, {x.dtype(), x.device()});
-  Tensor flat_y = raw::reshape(y, {flat.size(0), out});
+  Tensor flat_y = raw::reshape(y, {rows, out});
   kernels::matmul(flat, raw::transpose(weight, 0, 1), bias.defined() ? raw::contiguous(bias) : bias, activation,
                   flat_y);
   count_multiply_adds(rows * in * out);
   return record("linear", {x, weight, bias}, y,
                 [x = needs_grad(weight) ? SavedTensor(flat) : SavedTensor(),
                  weight = needs_grad(x) ? SavedTensor(weight) : SavedTensor(),
-                 y = activation == Activation::none ? SavedTensor() : SavedTensor(y), x_sizes = x.sizes(), out, in,
+                 y = activation == Activation::none ? SavedTensor() : SavedTensor(y), x_sizes = x.sizes(), rows, out,
                  has_bias = needs_grad(bias)](const Tensor& dy_any) -> Grads {
-                  const Tensor dy = raw::reshape(y.defined() ? relu_gradient(dy_any, y()) : dy_any, {-1, out});
+                  const Tensor dy = raw::reshape(y.defined() ? relu_gradient(dy_any, y()) : dy_any, {rows, out});
                   return {weight.defined() ? raw::reshape(product(dy, weight()), x_sizes) : Tensor(),
                           x.defined() ? product(raw::transpose(dy, 0, 1), x()) : Tensor(),
                           has_bias ? sum_to(dy, {out}) : Tensor()};
