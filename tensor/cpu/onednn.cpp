@@ -1,6 +1,7 @@
 // The primitive cache and the run with reorders.
 #include "tensor/cpu/onednn.h"
 
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -72,14 +73,22 @@ dnnl::primitive_attr attributes(Activation activation) {
 
 const Prepared& prepared(Key key, const std::function<Prepared()>& make) {
   static std::mutex* mutex = new std::mutex;
-  static auto* cache = new std::unordered_map<Key, Prepared, KeyHash>;
-  constexpr size_t kMost = 1024;  // shapes that never come back must not pile up
+  static auto* cache = new std::unordered_map<Key, std::shared_ptr<const Prepared>, KeyHash>;
+  thread_local std::shared_ptr<const Prepared> in_use;  // stays, though another thread may clear the cache
+  constexpr size_t kMost = 1024;                        // shapes that never come back must not pile up
   key.add(num_threads());
   std::lock_guard lock(*mutex);
-  auto found = cache->find(key);
-  if (found != cache->end()) return found->second;
-  if (cache->size() >= kMost) cache->clear();
-  return cache->emplace(key, make()).first->second;
+  std::shared_ptr<const Prepared>& entry = (*cache)[key];
+  if (entry) return *(in_use = entry);
+  try {
+    in_use = std::make_shared<const Prepared>(make());
+  } catch (const dnnl::error& error) {
+    cache->erase(key);
+    fail("onednn", fmt::format("cannot do this: {} (status {})", error.message, static_cast<int>(error.status)));
+  }
+  entry = in_use;
+  if (cache->size() > kMost) cache->clear();
+  return *in_use;
 }
 
 void run(const Prepared& p, std::initializer_list<Argument> arguments) {

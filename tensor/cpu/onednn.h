@@ -57,7 +57,7 @@ dnnl::memory::desc describe_any(const Shape& sizes, DType dtype);
 /// Scratch memory from the caller, and the activation applied to the result.
 dnnl::primitive_attr attributes(Activation activation);
 
-/// The primitive for `key`, made by `make` the first time.
+/// The primitive for `key`, made by `make` the first time; valid until this thread asks for another one.
 const Prepared& prepared(Key key, const std::function<Prepared()>& make);
 /// Runs it on the calling thread's team.
 void run(const Prepared& prepared, std::initializer_list<Argument> arguments);
