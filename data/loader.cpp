@@ -34,7 +34,7 @@ class BatchGenerator {
 };
 
 int64_t count_batches(int64_t samples, const LoaderOptions& options) {
-  return options.drop_last ? samples / options.batch : (samples + options.batch - 1) / options.batch;
+  return options.drop_last ? samples / options.batch : samples / options.batch + (samples % options.batch != 0);
 }
 
 }  // namespace

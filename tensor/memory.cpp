@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr int64_t kMostBytes = int64_t{1} << 48;  // what follows need not think of overflow
 constexpr int kClasses = 4 * 64;
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kCaching = false;  // every block comes and goes by itself, so that the sanitizer sees its end
@@ -169,6 +170,7 @@ bool intact(const unsigned char* zone) {
 
 Storage::Storage(int64_t bytes, Device device)
     : bytes_(bytes), device_(device), owner_(Scope::current()), guarded_(checking.load(std::memory_order_relaxed) > 0) {
+  WEFT_CHECK(bytes <= kMostBytes, "memory", "no room for {} bytes: no machine has as many", bytes);
   if (!guarded_) {
     data_ = allocator(device).allocate(bytes, owner_);
     return;

@@ -51,12 +51,21 @@ std::string str(const Shape& shape) {
   return text + "]";
 }
 
+namespace {
+
+/// Wraps where sizes are absurd: whether a tensor of them can exist is `numel`'s question.
+int64_t product(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+}  // namespace
+
 Shape contiguous_strides(const Shape& sizes) {
   Shape strides = sizes;
   int64_t step = 1;
   for (int64_t i = sizes.size() - 1; i >= 0; --i) {
     strides[i] = step;
-    step *= std::max<int64_t>(sizes[i], 1);
+    step = product(step, std::max<int64_t>(sizes[i], 1));
   }
   return strides;
 }
@@ -64,7 +73,7 @@ Shape contiguous_strides(const Shape& sizes) {
 Shape channels_last_strides(const Shape& sizes) {
   WEFT_ASSERT(sizes.size() == 4);
   const int64_t c = sizes[1], h = sizes[2], w = sizes[3];
-  return {h * w * c, 1, w * c, c};
+  return {product(h, product(w, c)), 1, product(w, c), c};
 }
 
 Shape by_rising_stride(const Shape& strides) {

@@ -128,14 +128,16 @@ Tensor squeeze(const Tensor& x, int64_t dim) {
 
 Tensor reshape(const Tensor& x, const Shape& wanted) {
   Shape sizes = wanted;
-  int64_t free = -1, known = 1;
+  int64_t free = -1;
+  Shape given;
   for (int64_t i = 0; i < sizes.size(); ++i) {
     WEFT_CHECK(sizes[i] >= -1 && !(sizes[i] == -1 && free >= 0), "reshape", "{} is not a shape", str(wanted));
     if (sizes[i] == -1)
       free = i;
     else
-      known *= sizes[i];
+      given.push_back(sizes[i]);
   }
+  const int64_t known = given.numel();
   if (free >= 0 && known > 0 && x.numel() % known == 0) sizes[free] = x.numel() / known;
   WEFT_CHECK((free < 0 || sizes[free] >= 0) && sizes.numel() == x.numel(), "reshape", "{} does not fit into {}",
              str(x.sizes()), str(wanted));

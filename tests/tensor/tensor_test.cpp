@@ -61,6 +61,16 @@ TEST(Tensor, SizesAreChecked) {
   EXPECT_ERROR(zeros({2}).item(), "wants a tensor of one element");
 }
 
+TEST(Tensor, AbsurdSizesAreErrorsNotOverflows) {
+  constexpr int64_t big = int64_t{1} << 40;
+  EXPECT_ERROR(empty({big, big}), "more than 2^63 elements");
+  EXPECT_ERROR(empty_channels_last({big, big, big, 1}), "more than 2^63 elements");
+  EXPECT_ERROR(empty({int64_t{1} << 61}, f64), "more than 2^63 bytes");
+  EXPECT_ERROR(empty({(int64_t{1} << 60) - 1}, f64), "[memory] no room for");
+  EXPECT_ERROR(empty({4}).reshape({-1, big, big}), "more than 2^63 elements");
+  EXPECT_EQ(empty({big, 0, big, big}).numel(), 0);
+}
+
 TEST(Tensor, ConversionsKeepExactIntegers) {
   const int64_t big = (int64_t{1} << 53) + 1;
   EXPECT_EQ(full({1}, big, i64).to_vector<int64_t>()[0], big);
