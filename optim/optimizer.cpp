@@ -21,12 +21,17 @@ bool same_order(const Tensor& a, const Tensor& b) {
   return true;
 }
 
+/// x's values in the order and on the device of a parameter.
+Tensor like(const Tensor& parameter, const Tensor& x, DType dtype) {
+  Tensor out = empty_like(parameter, dtype);
+  kernels::copy(x.to(parameter.device()), out);
+  return out;
+}
+
 /// The gradient as the kernels want it: dense, in the parameter's order.
 Tensor matching(const Tensor& grad, const Tensor& parameter) {
   if (same_order(grad, parameter)) return grad;
-  Tensor out = empty_like(parameter);
-  kernels::copy(grad, out);
-  return out;
+  return like(parameter, grad, parameter.dtype());
 }
 
 void check_parameter(const char* optimizer, const Named& p) {
@@ -139,8 +144,11 @@ void Optimizer::step_group(size_t group) {
     const Tensor grad = p.grad();
     if (!grad.defined()) continue;
     State& state = own.state[i];
+    const DType dtype = p.dtype() == f64 ? f64 : f32;
+    for (Tensor& x : state.tensors)  // follows a parameter that was converted or moved since
+      if (x.dtype() != dtype || x.device() != p.device() || !same_order(x, p)) x = like(p, x, dtype);
     for (size_t k = state.tensors.size(); k < wanted.size(); ++k) {
-      Tensor fresh = empty_like(p, p.dtype() == f64 ? f64 : f32);
+      Tensor fresh = empty_like(p, dtype);
       kernels::fill(fresh, wanted[k].initial);
       state.tensors.push_back(fresh);
     }
