@@ -44,6 +44,27 @@ OpCase binary(const char* name, Tensor (*op)(const Tensor&, const Tensor&), doub
           .bench = {In{{1 << 20}, In::floating, low}, In{{1 << 20}, In::floating, low}}};
 }
 
+/// A comparison, of whole numbers so that some are equal; what it gives has no gradient.
+OpCase comparison(const char* name, Tensor (*op)(const Tensor&, const Tensor&), bool (*f)(double, double)) {
+  OpCase c = binary(name, op, nullptr);
+  c.inputs = {In::indices({4, 1, 3}, 3), In::indices({5, 1}, 3)};
+  c.reference = [f](const Refs& x) {
+    Ref y({4, 5, 3});
+    for (int64_t i = 0; i < 4; ++i)
+      for (int64_t j = 0; j < 5; ++j)
+        for (int64_t k = 0; k < 3; ++k) y(i, j, k) = f(x[0](i, 0, k), x[1](j, 0));
+    return y;
+  };
+  c.gradient = false;
+  c.dtypes = {f32};
+  return c;
+}
+
+OpCase without_gradient(OpCase c) {
+  c.gradient = false;
+  return c;
+}
+
 double phi(double x) { return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)); }
 
 }  // namespace
@@ -95,6 +116,13 @@ OpCases elementwise_cases() {
           "pow", pow, [](double a, double b) { return std::pow(a, b); }, 0.5),
       binary("maximum", maximum, [](double a, double b) { return std::fmax(a, b); }),
       binary("minimum", minimum, [](double a, double b) { return std::fmin(a, b); }),
+      without_gradient(unary("sign", sign, [](double x) { return static_cast<double>((x > 0) - (x < 0)); })),
+      comparison("eq", eq, [](double a, double b) { return a == b; }),
+      comparison("ne", ne, [](double a, double b) { return a != b; }),
+      comparison("lt", lt, [](double a, double b) { return a < b; }),
+      comparison("le", le, [](double a, double b) { return a <= b; }),
+      comparison("gt", gt, [](double a, double b) { return a > b; }),
+      comparison("ge", ge, [](double a, double b) { return a >= b; }),
       {.name = "where",
        .inputs = {In::booleans({4, 3}), {{4, 3}}, {{3}}},
        .run = [](const Tensors& x) { return where(x[0], x[1], x[2]); },

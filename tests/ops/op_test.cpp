@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ostream>
 
 #include "autograd/autograd.h"
 #include "tensor/threads.h"
@@ -9,6 +10,10 @@
 #include "tests/ops/op_case.h"
 
 namespace weft::testing {
+
+/// What gtest shows of a case.
+void PrintTo(const OpCase& c, std::ostream* out) { *out << c.name; }
+
 namespace {
 
 double tolerance(const OpCase& c, DType dtype) {
