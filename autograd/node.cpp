@@ -55,7 +55,11 @@ LeafNode::LeafNode(const Tensor& leaf_tensor) : Node("leaf") {
 
 Grads LeafNode::apply(FewOf<Output, 1>& gathered) {
   Tensor incoming = std::move(gathered[0].grad);
-  if (grad.defined()) {
+  if (grad.defined() && raw::overlaps_itself(grad)) {  // an expanded one, from set_grad
+    Tensor total = empty(grad.sizes(), {grad.dtype(), grad.device()});
+    kernels::add(grad, incoming, total);
+    grad = total;
+  } else if (grad.defined()) {
     kernels::add(grad, incoming, grad);
     grad.storage()->bump_version();
   } else {

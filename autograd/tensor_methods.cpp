@@ -125,9 +125,6 @@ void Tensor::set_grad(const Tensor& grad) {
   WEFT_CHECK(!grad.defined() || (grad.sizes() == sizes() && grad.dtype() == dtype() && grad.device() == device()),
              "set_grad", "the gradient is {} {}, the tensor {} {}", name(grad.dtype()), weft::str(grad.sizes()),
              name(dtype()), weft::str(sizes()));
-  WEFT_CHECK(!grad.defined() || !raw::overlaps_itself(grad), "set_grad",
-             "several elements of the gradient {} with strides {} share one place in memory", weft::str(grad.sizes()),
-             weft::str(grad.strides()));
   static_cast<LeafNode*>(node)->grad = grad;
 }
 
