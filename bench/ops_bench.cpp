@@ -1,4 +1,5 @@
-// Google Benchmark over the op cases that have a `bench` input: forward, and forward with backward.
+// Google Benchmark over the op cases that have a `bench` input, and more sizes: forward, and forward with backward;
+// and a step of AdamW. bench/peers/compare_ops.py puts PyTorch's figures beside these.
 //   ops_bench --benchmark_filter=softmax     all entries of a stem; --threads=N before it sets the kernels' threads
 #include <benchmark/benchmark.h>
 
@@ -7,6 +8,8 @@
 #include <string>
 
 #include "autograd/autograd.h"
+#include "bench/op_sizes.h"
+#include "optim/adam.h"
 #include "tensor/threads.h"
 #include "tests/ops/op_case.h"
 
@@ -30,9 +33,14 @@ int64_t bytes_of(const std::vector<Tensor>& inputs, const Tensor& y) {
 
 void forward(benchmark::State& state, const OpCase& c) {
   const std::vector<Tensor> inputs = make_inputs(c.bench, f32);
-  const Tensor y = c.run(inputs);
+  int64_t bytes = 0, items = 0;
+  {  // the first run also takes the memory from the system
+    const Tensor y = c.run(inputs);
+    bytes = bytes_of(inputs, y);
+    items = y.numel();
+  }
   for (auto _ : state) benchmark::DoNotOptimize(c.run(inputs).raw_data());
-  count(state, c, bytes_of(inputs, y), y.numel(), 1);
+  count(state, c, bytes, items, 1);
 }
 
 void forward_backward(benchmark::State& state, const OpCase& c) {
@@ -46,6 +54,7 @@ void forward_backward(benchmark::State& state, const OpCase& c) {
     dy = ones_like(y.detach());
     bytes = bytes_of(inputs, y);
     items = y.numel();
+    y.backward({.gradient = dy});
   }
   for (auto _ : state) {
     for (const Tensor& x : inputs)
@@ -54,6 +63,19 @@ void forward_backward(benchmark::State& state, const OpCase& c) {
   }
   // Twice the arithmetic again where there are two operands to differentiate; reported as three passes.
   count(state, c, 3 * bytes, items, 3);
+}
+
+/// The parameters of the MNIST net: 1.2 million in eight tensors.
+void adamw(benchmark::State& state) {
+  std::vector<Named> parameters;
+  for (const Shape& sizes :
+       std::vector<Shape>{{32, 1, 3, 3}, {32}, {64, 32, 3, 3}, {64}, {128, 9216}, {128}, {10, 128}, {10}}) {
+    Tensor p = make_inputs({{sizes}}, f32)[0].requires_grad_();
+    p.set_grad(make_inputs({{sizes}}, f32)[0]);
+    parameters.push_back({std::to_string(parameters.size()), p});
+  }
+  optim::AdamW adam(parameters, {.lr = 1e-3});
+  for (auto _ : state) adam.step();
 }
 
 }  // namespace
@@ -66,13 +88,15 @@ int main(int argc, char** argv) {
     argv[1] = argv[0];
     --argc, ++argv;
   }
-  static const testing::OpCases cases = testing::all_cases();
+  static testing::OpCases cases = testing::all_cases();
+  for (const testing::OpCase& c : testing::more_sizes()) cases.push_back(c);
   for (const testing::OpCase& c : cases) {
     if (c.bench.empty()) continue;
     benchmark::RegisterBenchmark((c.name + "/forward").c_str(), testing::forward, c)->UseRealTime();
     if (c.gradient)
       benchmark::RegisterBenchmark((c.name + "/forward_backward").c_str(), testing::forward_backward, c)->UseRealTime();
   }
+  benchmark::RegisterBenchmark("adamw", testing::adamw)->UseRealTime();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::AddCustomContext("weft threads", std::to_string(num_threads()));

@@ -100,7 +100,7 @@ OpCase rows(std::string name, int64_t count, int64_t n, size_t operands, bool ce
           .inputs = inputs,
           .run =
               [=](const Tensors& x) {
-                return centred ? layer_norm(x[0], Shape{n}, input(x, 1), input(x, 2)) : rms_norm(x[0], x[1]);
+                return centred ? layer_norm(x[0], Shape{x[0].size(1)}, input(x, 1), input(x, 2)) : rms_norm(x[0], x[1]);
               },
           .reference =
               [=](const Refs& x) {
@@ -111,7 +111,7 @@ OpCase rows(std::string name, int64_t count, int64_t n, size_t operands, bool ce
           .bench = std::move(bench)};
 }
 
-OpCase groups(std::string name, const Shape& sizes, int64_t count) {
+OpCase groups(std::string name, const Shape& sizes, int64_t count, std::vector<In> bench = {}) {
   const int64_t c = sizes[1], s = sizes.numel() / sizes[0] / c;
   return {.name = std::move(name),
           .inputs = {{sizes}, In::positive({c}), {{c}}},
@@ -123,7 +123,7 @@ OpCase groups(std::string name, const Shape& sizes, int64_t count) {
                     [=](int64_t i) { return i / s % c; }, 1e-5);
               },
           .dtypes = {f32, f64, bf16, f16},
-          .bench = {In{{16, 64, 26, 26}}, In::positive({64}), In{{64}}}};
+          .bench = std::move(bench)};
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ OpCases norm_cases() {
                  x, 6, [](int64_t i) { return i / 20; }, [](int64_t i) { return i % 20; }, 1e-5);
            }},
       rows("rms_norm", 5, 7, 1, false, {In{{2048, 256}}, In::positive({256})}),
-      groups("group_norm", {3, 6, 2, 4}, 2),
+      groups("group_norm", {3, 6, 2, 4}, 2, {In{{16, 64, 26, 26}}, In::positive({64}), In{{64}}}),
       groups("group_norm/each_channel", {2, 3, 40}, 3),
       groups("group_norm/no_space", {4, 6}, 2),
   };
