@@ -105,6 +105,15 @@ extern template void map_runs<2>(const std::array<const Tensor*, 2>&, const void
 extern template void map_runs<3>(const std::array<const Tensor*, 3>&, const void*, RunFunction*, bool);
 extern template void map_runs<4>(const std::array<const Tensor*, 4>&, const void*, RunFunction*, bool);
 
+/// Truth values are read as bytes: loops over bool do not become vector code.
+template <class T>
+T element(const T* x, int64_t i) {
+  if constexpr (std::is_same_v<T, bool>)
+    return reinterpret_cast<const unsigned char*>(x)[i] != 0;
+  else
+    return x[i];
+}
+
 /// Two f32 operands, what training does most: an operand that stands still stays in a register.
 template <class Out, class... In>
 inline constexpr bool kStillRuns = std::is_same_v<std::tuple<Out, In...>, std::tuple<float, float, float>>;
@@ -129,7 +138,7 @@ void run_functor(const void* functor, int64_t n, [[maybe_unused]] int still, voi
       }
     }
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) o[i] = static_cast<Out>(f(std::get<I>(p)[i]...));
+    for (int64_t i = 0; i < n; ++i) o[i] = static_cast<Out>(f(element(std::get<I>(p), i)...));
   }
   (std::index_sequence_for<In...>{});
 }
