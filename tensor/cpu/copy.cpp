@@ -16,14 +16,45 @@ void copy_bytes(const Tensor& x, Tensor& out) {
   });
 }
 
+constexpr int64_t kTile = 16;
+/// A row of a tile whose elements have four bytes.
+typedef int32_t TileRow __attribute__((vector_size(kTile * 4)));
+
+/// The lanes of `a` and `b` in turn: the first halves of both, or the second ones.
+TileRow low_halves(TileRow a, TileRow b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+TileRow high_halves(TileRow a, TileRow b) {
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+/// out[r][c] = x[c][r] for a whole tile: four perfect shuffles of its rows.
+void transpose_tile(const void* x, void* out, int64_t x_bytes, int64_t out_bytes) {
+  TileRow rows[kTile], next[kTile];
+  for (int64_t i = 0; i < kTile; ++i) std::memcpy(&rows[i], static_cast<const char*>(x) + i * x_bytes, sizeof(TileRow));
+  for (int round = 0; round < 4; ++round) {
+    for (int64_t i = 0; i < kTile / 2; ++i) {
+      next[2 * i] = low_halves(rows[i], rows[i + kTile / 2]);
+      next[2 * i + 1] = high_halves(rows[i], rows[i + kTile / 2]);
+    }
+    std::copy_n(next, kTile, rows);
+  }
+  for (int64_t i = 0; i < kTile; ++i) std::memcpy(static_cast<char*>(out) + i * out_bytes, &rows[i], sizeof(TileRow));
+}
+
 /// [rows, columns] with x column-major and out row-major, in tiles that fit the cache.
 template <class T>
 void copy_transposed(const T* x, T* out, int64_t rows, int64_t columns, int64_t x_step, int64_t out_step) {
-  constexpr int64_t kTile = 16;
   for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
     const int64_t r1 = std::min(rows, r0 + kTile);
     for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
       const int64_t c1 = std::min(columns, c0 + kTile);
+      if constexpr (sizeof(T) == 4) {
+        if (r1 - r0 == kTile && c1 - c0 == kTile) {
+          transpose_tile(x + c0 * x_step + r0, out + r0 * out_step + c0, x_step * 4, out_step * 4);
+          continue;
+        }
+      }
       for (int64_t r = r0; r < r1; ++r)
         for (int64_t c = c0; c < c1; ++c) out[r * out_step + c] = x[c * x_step + r];
     }
