@@ -1,4 +1,5 @@
-// Sums, products, moments and norms. Floating values accumulate in double, whole numbers in 64 bits.
+// Sums, products, moments and norms. Floating values accumulate in double (plain sums of floats after short pieces in
+// float), whole numbers in 64 bits.
 #include "tensor/cpu/reduce.h"
 
 #include <cmath>
@@ -14,6 +15,7 @@ using sum_t = std::conditional_t<FloatingElement<T>, double, int64_t>;
 
 template <class A>
 struct Sum : ReducePolicy<A> {
+  static constexpr bool kPlainSum = true;
   template <class V>
   void add(A& a, A&, V x, A) const {
     a += static_cast<A>(x);
@@ -81,6 +83,7 @@ struct All : ReducePolicy<uint8_t> {
 };
 
 struct Norm2 : Sum<double> {
+  static constexpr bool kPlainSum = false;
   template <class V>
   void add(double& a, double&, V x, double) const {
     const auto v = static_cast<double>(x);
@@ -90,6 +93,7 @@ struct Norm2 : Sum<double> {
 };
 
 struct Norm1 : Sum<double> {
+  static constexpr bool kPlainSum = false;
   template <class V>
   void add(double& a, double&, V x, double) const {
     a += std::fabs(static_cast<double>(x));
@@ -97,6 +101,7 @@ struct Norm1 : Sum<double> {
 };
 
 struct NormP : Sum<double> {
+  static constexpr bool kPlainSum = false;
   double p;
   explicit NormP(double exponent) : p(exponent) {}
   template <class V>

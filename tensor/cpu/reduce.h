@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tensor/cpu/loop.h"
+#include "tensor/cpu/rows.h"
 #include "tensor/tensor.h"
 
 namespace weft::cpu_kernels {
@@ -128,11 +129,12 @@ void store_result(const Tensor& out, int64_t at, A result) {
 //   void add(A& a, A& b, V x, A shift)        one element
 //   void merge(A& a, A& b, A c, A d)          another part
 //   A value(A a, A b, A shift, int64_t n)     the result, and for kSecond a second one
+// kPlainSum: elements are just added up, so floats may be summed in pieces of a few before they meet `a`.
 // kShift: `shift` is the first element of the output's set, so that squares around it do not cancel.
 template <class A_>
 struct ReducePolicy {
   using A = A_;
-  static constexpr bool kShift = false, kSecond = false;
+  static constexpr bool kPlainSum = false, kShift = false, kSecond = false;
   A first() const { return A(0); }
   A second() const { return A(0); }
 };
@@ -181,6 +183,15 @@ template <class T, class P>
 void reduce_range(const P& p, const ReduceDims& reduced, const T* x, int64_t begin, int64_t end, typename P::A shift,
                   typename P::A& a, typename P::A& b) {
   ReduceWalk walk(reduced, 0, begin);
+  if constexpr (P::kPlainSum && std::is_same_v<compute_t<T>, float>) {
+    if (walk.step() == 1) {
+      for (int64_t n; begin < end; begin += n, walk.advance(n)) {
+        n = std::min(walk.left(), end - begin);
+        a += row_sum<float>(n, [from = x + walk.x](int64_t i) { return load(from[i]); });
+      }
+      return;
+    }
+  }
   if (end - begin < Lanes<P>::kLanes) {
     for (int64_t n; begin < end; begin += n, walk.advance(n)) {
       n = std::min(walk.left(), end - begin);
@@ -257,6 +268,16 @@ struct ColumnBlock {
   void add(const P& p, const T* x, int64_t rows, int64_t row_step, int64_t step) {
     if (step == 1 && row_step == width && width <= 32) return add_narrow(p, x, rows);
     int64_t r = 0;
+    if constexpr (P::kPlainSum && std::is_same_v<compute_t<T>, float>) {
+      for (; step == 1 && r + 8 <= rows; r += 8) {
+        const T* const from = x + r * row_step;
+        auto at = [=](int64_t k, int64_t c) { return load(from[k * row_step + c]); };
+#pragma GCC ivdep
+        for (int64_t c = 0; c < width; ++c)
+          a[c] += static_cast<A>(((at(0, c) + at(1, c)) + (at(2, c) + at(3, c))) +
+                                 ((at(4, c) + at(5, c)) + (at(6, c) + at(7, c))));
+      }
+    }
     if (step == 1) {
       for (; r + 4 <= rows; r += 4) {
         const T *x0 = x + r * row_step, *x1 = x0 + row_step, *x2 = x1 + row_step, *x3 = x2 + row_step;

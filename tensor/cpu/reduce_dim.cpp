@@ -9,7 +9,7 @@
 namespace weft::cpu_kernels {
 namespace {
 
-constexpr int64_t kBlock = 256;       // columns, or elements scanned at once
+constexpr int64_t kBlock = 256;       // columns taken at once
 constexpr int64_t kRowChunk = 32768;  // of a long row, for one thread
 
 struct Along {
@@ -31,35 +31,65 @@ bool beats(V x, V v) {
   return (largest ? !(x <= v) : !(x >= v)) && v == v;
 }
 
-/// The first best of x[begin, end). A block is searched for the index only where its best beats what came before.
+/// The better of two, NaN above all; in these words loops over it become vector code.
+template <bool largest, class V>
+V better(V a, V b) {
+  return (largest ? a > b : a < b) || a != a ? a : b;
+}
+
+/// The best value of x[begin, end).
+template <bool largest, class T>
+compute_t<T> best_value(const T* x, int64_t begin, int64_t end) {
+  using V = compute_t<T>;
+  constexpr int64_t kLanes = 64;
+  V best = load(x[begin]);
+  int64_t i = begin;
+  if (end - begin >= kLanes) {
+    V lane[kLanes];
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = load(x[i + l]);
+    for (i += kLanes; i + kLanes <= end; i += kLanes)
+      for (int64_t l = 0; l < kLanes; ++l) lane[l] = better<largest>(load(x[i + l]), lane[l]);
+    if (i < end)  // the last ones once more
+      for (int64_t l = 0; l < kLanes; ++l) lane[l] = better<largest>(load(x[end - kLanes + l]), lane[l]);
+    i = end;
+    for (int64_t width = kLanes / 2; width > 0; width /= 2)
+      for (int64_t l = 0; l < width; ++l) lane[l] = better<largest>(lane[l], lane[l + width]);
+    best = lane[0];
+  }
+  for (; i < end; ++i) best = better<largest>(load(x[i]), best);
+  return best;
+}
+
+/// Where `value` first is in x[begin, end), which has it; any NaN stands for a NaN.
+template <class T>
+int64_t place_of(const T* x, int64_t begin, int64_t end, compute_t<T> value) {
+  constexpr int64_t kStep = 32;
+  const bool nan = value != value;
+  int64_t i = begin;
+  for (; i + kStep <= end; i += kStep) {
+    int hits = 0;
+    for (int64_t l = 0; l < kStep; ++l) {
+      const auto v = load(x[i + l]);
+      hits += nan ? v != v : v == value;
+    }
+    if (hits > 0) break;
+  }
+  while (nan ? load(x[i]) == load(x[i]) : load(x[i]) != value) ++i;
+  return i;
+}
+
+/// The first best of x[begin, end), block by block; a block is searched only where its best beats what came before.
 template <bool largest, class T>
 Best<compute_t<T>> best_of(const T* x, int64_t begin, int64_t end) {
-  using V = compute_t<T>;
-  constexpr int64_t kLanes = 32;
-  Best<V> best{load(x[begin]), begin};
-  int64_t i = begin + 1;
-  for (; i + kBlock <= end && best.value == best.value; i += kBlock) {
-    V lane[kLanes];
-    bool nan[kLanes];
-    for (int64_t l = 0; l < kLanes; ++l) {
-      lane[l] = load(x[i + l]);
-      nan[l] = lane[l] != lane[l];
-    }
-    for (int64_t k = kLanes; k < kBlock; k += kLanes)
-      for (int64_t l = 0; l < kLanes; ++l) {
-        const V v = load(x[i + k + l]);
-        nan[l] = nan[l] | (v != v);
-        lane[l] = (largest ? v > lane[l] : v < lane[l]) ? v : lane[l];
-      }
-    bool search = false;
-    for (int64_t l = 0; l < kLanes; ++l)
-      search = search | nan[l] | (largest ? lane[l] > best.value : lane[l] < best.value);
-    if (!search) continue;
-    for (int64_t k = i; k < i + kBlock; ++k)
-      if (beats<largest>(load(x[k]), best.value)) best = {load(x[k]), k};
+  constexpr int64_t kSearched = 2048;
+  Best<compute_t<T>> best{load(x[begin]), begin};
+  for (int64_t i = begin; i < end; i += kSearched) {
+    const int64_t stop = std::min(end, i + kSearched);
+    const auto value = best_value<largest>(x, i, stop);
+    if (!beats<largest>(value, best.value)) continue;
+    const int64_t at = place_of(x, i, stop, value);
+    best = {load(x[at]), at};
   }
-  for (; i < end; ++i)
-    if (beats<largest>(load(x[i]), best.value)) best = {load(x[i]), i};
   return best;
 }
 
@@ -123,9 +153,37 @@ void extreme_columns(const Along& a, const T* x, T* values, int64_t* indices) {
                });
 }
 
+/// Along rows, four elements at a time: only one addition of the four waits for those before.
+template <class To, class From>
+void running_sum_of_rows(const Along& a, const From* x, To* out, bool reverse) {
+  using A = std::conditional_t<FloatingElement<From>, double, int64_t>;
+  const int64_t step = reverse ? -1 : 1;
+  auto convert = [](A v) { return static_cast<To>(static_cast<compute_t<To>>(v)); };
+  parallel_for(a.outer, std::max<int64_t>(1, kGrain / a.n), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t at = row * a.n + (reverse ? a.n - 1 : 0), i = 0;
+      A total{};
+      for (; i + 4 <= a.n; i += 4, at += 4 * step) {
+        const A s0 = static_cast<A>(load(x[at])), s1 = s0 + static_cast<A>(load(x[at + step])),
+                s2 = s1 + static_cast<A>(load(x[at + 2 * step])), s3 = s2 + static_cast<A>(load(x[at + 3 * step]));
+        out[at] = convert(total + s0);
+        out[at + step] = convert(total + s1);
+        out[at + 2 * step] = convert(total + s2);
+        out[at + 3 * step] = convert(total + s3);
+        total += s3;
+      }
+      for (; i < a.n; ++i, at += step) {
+        total += static_cast<A>(load(x[at]));
+        out[at] = convert(total);
+      }
+    }
+  });
+}
+
 template <class To, class From>
 void running_sum(const Along& a, const From* x, To* out, bool reverse) {
   using A = std::conditional_t<FloatingElement<From>, double, int64_t>;
+  if (a.inner == 1) return running_sum_of_rows(a, x, out, reverse);
   const int64_t blocks = (a.inner + kBlock - 1) / kBlock;
   parallel_for(a.outer * blocks, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, a.n * std::min(a.inner, kBlock))),
                [&](int64_t begin, int64_t end) {

@@ -224,6 +224,19 @@ TEST(Reduce, NormAtZeroHasNoGradient) {
   EXPECT_EQ(gradient(ones({4}), [](const Tensor& x) { return deviation(x); }).to_vector<double>(), Doubles(4, 0));
 }
 
+// Rows of several blocks: the first of equals wins across them, and so does the first NaN.
+TEST(Extreme, FirstOfEqualsInLongRows) {
+  std::vector<float> row(5000, 0.5f);
+  for (const size_t at : {size_t{7}, size_t{2047}, size_t{2048}, size_t{4097}, size_t{4999}}) {
+    std::vector<float> x = row;
+    for (size_t i = at; i < x.size(); i += 3) x[i] = 2;
+    EXPECT_EQ(argmax(from(std::span<const float>(x), {5000})).item(), static_cast<double>(at));
+    if (at + 2 < x.size()) x[at + 1] = x[at + 2] = std::nanf("");
+    EXPECT_EQ(argmin(from(std::span<const float>(x), {5000})).item(),
+              at + 2 < x.size() ? static_cast<double>(at + 1) : 0.0);
+  }
+}
+
 TEST(Reduce, NormDoesNotOverflow) { EXPECT_NEAR(norm(full({128}, 1e19)).item() / 1.1313708e20, 1, 1e-6); }
 
 TEST(Reduce, ProductHasGradientsAtZeros) {
