@@ -1,4 +1,7 @@
 // Elementwise functions of one operand, and `where`.
+#include <atomic>
+#include <cmath>
+
 #include "tensor/cpu/loop.h"
 #include "tensor/functors.h"
 #include "tensor/kernels.h"
@@ -14,6 +17,23 @@ template <class F>
 void unary_any(const F& f, const Tensor& x, Tensor& out) {
   dispatch(x.dtype(), [&]<class T>() { map<T, T>(f, out, x); });
 }
+/// A function of angles: `quick` where all are below its limit, else `exact`.
+template <class Quick, class Exact>
+void periodic(const char* op, const Quick& quick, const Exact& exact, const Tensor& x, Tensor& out) {
+  dispatch_floating(op, x.dtype(), [&]<class T>() {
+    std::atomic<bool> small{true};
+    Loop<1>({&x}).run([from = x.data<T>(), &small](int64_t n, const auto& at, const auto& step) {
+      int large = 0;
+      for (int64_t i = 0; i < n; ++i) large += std::fabs(load(from[at[0] + i * step[0]])) > math::kSinLimit;
+      if (large > 0) small = false;
+    });
+    if (small)
+      map<T, T>(quick, out, x);
+    else
+      map<T, T>(exact, out, x);
+  });
+}
+
 template <class F>
 void grad_with_parameters(const char* op, const F& f, const Tensor& dy, const Tensor& x, Tensor& dx) {
   dispatch_floating(op, x.dtype(), [&]<class T>() { map<T, T, T>(f, dx, dy, x); });
@@ -35,8 +55,6 @@ WEFT_FUNCTION(exp)
 WEFT_FUNCTION(log)
 WEFT_FUNCTION(sqrt)
 WEFT_FUNCTION(rsqrt)
-WEFT_FUNCTION(sin)
-WEFT_FUNCTION(cos)
 WEFT_FUNCTION(erf)
 WEFT_FUNCTION(sigmoid)
 WEFT_FUNCTION(tanh)
@@ -48,7 +66,23 @@ WEFT_FUNCTION(softplus)
 void affine(const Tensor& x, double scale, double shift, Tensor& out) {
   unary_floating("affine", functors::affine{scale, shift}, x, out);
 }
+void sin(const Tensor& x, Tensor& out) {
+  periodic(
+      "sin", [](auto v) { return math::sin(v); }, functors::sin{}, x, out);
+}
+void cos(const Tensor& x, Tensor& out) {
+  periodic(
+      "cos", [](auto v) { return math::cos(v); }, functors::cos{}, x, out);
+}
 void pow_scalar(const Tensor& x, double exponent, Tensor& out) {
+  if (exponent == 1) return copy(x, out);
+  if (exponent == 2) return square(x, out);
+  if (exponent == 3)
+    return unary_floating(
+        "pow", [](auto v) { return v * v * v; }, x, out);
+  if (exponent == 4)
+    return unary_floating(
+        "pow", [](auto v) { return (v * v) * (v * v); }, x, out);
   unary_floating("pow", functors::pow_scalar{exponent}, x, out);
 }
 void clamp(const Tensor& x, double low, double high, Tensor& out) {

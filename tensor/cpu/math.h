@@ -12,6 +12,8 @@ namespace weft::math {
 inline double exp(double x) { return std::exp(x); }
 inline double log(double x) { return std::log(x); }
 inline double erf(double x) { return std::erf(x); }
+inline double sin(double x) { return std::sin(x); }
+inline double cos(double x) { return std::cos(x); }
 inline double tanh(double x) { return std::tanh(x); }
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 inline double log1p_unit(double x) { return std::log1p(x); }
@@ -37,6 +39,25 @@ inline __attribute__((always_inline)) float exp(float x) {
   const float y = p * a * b;
   return x != x ? x : y;
 }
+
+/// Up to here sin and cos of a float hold; beyond, the C library reduces better.
+inline constexpr float kSinLimit = 1e5f;
+
+/// sin(x + quarters · π/2): Taylor series on [-π/4, π/4]; π/2 comes off in double, in two parts, the first exact in 33
+/// bits.
+inline __attribute__((always_inline)) float sin_from(float x, int32_t quarters) {
+  const double wide = static_cast<double>(x), n = std::nearbyint(wide * 0.63661977236758134308);
+  const auto r = static_cast<float>((wide - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11);
+  const int32_t quadrant = static_cast<int32_t>(n == n ? n : 0.0) + quarters;
+  const float z = r * r;
+  const float odd = r + r * z * (-1.0f / 6 + z * (1.0f / 120 + z * (-1.0f / 5040 + z * (1.0f / 362880))));
+  const float even =
+      1.0f + z * (-0.5f + z * (1.0f / 24 + z * (-1.0f / 720 + z * (1.0f / 40320 + z * (-1.0f / 3628800)))));
+  const float y = (quadrant & 1) != 0 ? even : odd;
+  return (quadrant & 2) != 0 ? -y : y;
+}
+inline __attribute__((always_inline)) float sin(float x) { return sin_from(x, 0); }
+inline __attribute__((always_inline)) float cos(float x) { return sin_from(x, 1); }
 
 /// ln x: the exponent plus 2·atanh((m - 1) / (m + 1)) for m in [√½, √2).
 inline __attribute__((always_inline)) float log(float x) {

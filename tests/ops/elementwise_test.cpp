@@ -45,6 +45,21 @@ TEST(Where, UpstreamInfinityStaysOnItsSide) {
   EXPECT_EQ(b.grad().to_vector<double>()[0], 0);
 }
 
+TEST(Sine, HoldsFarFromZero) {
+  const Doubles x{0, 1e4, 3e7, -2.5e12, std::nan("")};
+  const Tensor t = from(std::span<const double>(x), {5}).to(f32);
+  const Doubles exact = t.to_vector<double>();
+  for (const auto& [op, reference] : {std::pair{&sin, static_cast<double (*)(double)>(std::sin)},
+                                      std::pair{&cos, static_cast<double (*)(double)>(std::cos)}}) {
+    for (int64_t n : {2, 5}) {  // without and with large angles
+      const Doubles y = op(t.narrow(0, 0, n)).to_vector<double>();
+      for (size_t i = 0; i < static_cast<size_t>(std::min<int64_t>(n, 4)); ++i)
+        EXPECT_NEAR(y[i], reference(exact[i]), 1e-6) << exact[i];
+      EXPECT_TRUE(n < 5 || std::isnan(y.back()));
+    }
+  }
+}
+
 // Field case 6, the elementwise pair.
 TEST(Maximum, TiesShareTheGradient) {
   for (auto* op : {maximum, minimum}) {

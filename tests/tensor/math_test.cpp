@@ -37,6 +37,10 @@ TEST(Math, StaysWithinFourUlp) {
       worst_ulp([](float x) { return math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80), 4);
   EXPECT_LE(worst_ulp([](float x) { return math::erf(x); }, [](double x) { return std::erf(x); }, -5, 5), 4);
   EXPECT_LE(worst_ulp([](float x) { return math::log1p_unit(x); }, [](double x) { return std::log1p(x); }, 0, 1), 4);
+  for (const double high : {4.0, 100.0, static_cast<double>(math::kSinLimit)}) {
+    EXPECT_LE(worst_ulp([](float x) { return math::sin(x); }, [](double x) { return std::sin(x); }, -high, high), 4);
+    EXPECT_LE(worst_ulp([](float x) { return math::cos(x); }, [](double x) { return std::cos(x); }, -high, high), 4);
+  }
 }
 
 TEST(Math, EndsAreExact) {
