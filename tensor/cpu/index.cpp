@@ -68,6 +68,11 @@ void gather(const Tensor& x, int64_t dim, const Tensor& index, Tensor& out) {
           std::copy_n(source + k[0] * step, n, y);
           return;
         }
+        if (steps[0] == 1 && steps[1] == 1 && steps[2] == 0 && step == 1) {
+#pragma GCC ivdep
+          for (int64_t i = 0; i < n; ++i) y[i] = source[k[i]];
+          return;
+        }
         for (int64_t i = 0; i < n; ++i)
           y[i * steps[0]] = source[i * steps[2] + static_cast<int64_t>(k[i * steps[1]]) * step];
       });
@@ -167,6 +172,31 @@ void masked_fill(const Tensor& x, const Tensor& mask, Scalar value, Tensor& out)
   });
 }
 
+namespace {
+
+/// Up to this many are kept in order while a line is read once; more are sorted.
+constexpr int64_t kFew = 16;
+
+/// The first k of a line in the order `before`, into items[0, k).
+template <bool largest, class Item, class T, class Before>
+void best_few(std::vector<Item>& items, const T* line, int64_t n, int64_t k, int64_t step, const Before& before) {
+  int64_t kept = 0;
+  compute_t<T> worst{};
+  for (int64_t j = 0; j < n; ++j) {
+    const compute_t<T> v = load(line[j * step]);
+    if (kept == k && (largest ? v <= worst : v >= worst)) continue;
+    const Item item{v, j};
+    if (kept == k && !before(item, items[static_cast<size_t>(k - 1)])) continue;
+    int64_t at = kept < k ? kept++ : k - 1;
+    for (; at > 0 && before(item, items[static_cast<size_t>(at - 1)]); --at)
+      items[static_cast<size_t>(at)] = items[static_cast<size_t>(at - 1)];
+    items[static_cast<size_t>(at)] = item;
+    worst = items[static_cast<size_t>(kept - 1)].value;
+  }
+}
+
+}  // namespace
+
 void topk(const Tensor& x, int64_t dim, bool largest, Tensor& values, Tensor& indices) {
   if (values.numel() == 0) return;
   const int64_t n = x.sizes()[dim], k = values.sizes()[dim];
@@ -202,17 +232,28 @@ void topk(const Tensor& x, int64_t dim, bool largest, Tensor& values, Tensor& in
             else
               std::partial_sort(items.begin(), items.begin() + k, items.end(), before);
           };
+          auto write = [&](int64_t i) {
+            for (int64_t j = 0; j < k; ++j) {
+              to[at[1] + i * steps[1] + j * value_step] = static_cast<T>(items[static_cast<size_t>(j)].value);
+              where[at[2] + i * steps[2] + j * index_step] = items[static_cast<size_t>(j)].index;
+            }
+          };
           for (int64_t i = 0; i < count; ++i) {
             const T* const line = from + at[0] + i * steps[0];
+            if (k <= kFew) {
+              if (largest)
+                best_few<true>(items, line, n, k, x_step, falls);
+              else
+                best_few<false>(items, line, n, k, x_step, rises);
+              write(i);
+              continue;
+            }
             for (int64_t j = 0; j < n; ++j) items[static_cast<size_t>(j)] = {load(line[j * x_step]), j};
             if (largest)
               order(falls);
             else
               order(rises);
-            for (int64_t j = 0; j < k; ++j) {
-              to[at[1] + i * steps[1] + j * value_step] = static_cast<T>(items[static_cast<size_t>(j)].value);
-              where[at[2] + i * steps[2] + j * index_step] = items[static_cast<size_t>(j)].index;
-            }
+            write(i);
           }
         },
         std::max<int64_t>(1, kGrain / 8 / n));

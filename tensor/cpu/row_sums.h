@@ -43,16 +43,18 @@ void add_run(const RowRuns& lists, const RowRuns::Run& run, const T* source, T* 
   using Sum = std::conditional_t<FloatingElement<T>, double, T>;
   constexpr int64_t kBlock = 64;
   T* const row = out + run.row * width;
-  for (int64_t c0 = first; c0 < last; c0 += kBlock) {
+  auto block = [&](int64_t c0, auto n) {
     Sum sums[kBlock];
-    const int64_t n = std::min(kBlock, last - c0);
     for (int64_t c = 0; c < n; ++c) sums[c] = static_cast<Sum>(load(row[c0 + c]));
     for (int64_t i = run.begin; i < run.end; ++i) {
       const T* const x = source + lists.positions[static_cast<size_t>(i)] * width + c0;
       for (int64_t c = 0; c < n; ++c) sums[c] = static_cast<Sum>(sums[c] + static_cast<Sum>(load(x[c])));
     }
     for (int64_t c = 0; c < n; ++c) row[c0 + c] = static_cast<T>(static_cast<compute_t<T>>(sums[c]));
-  }
+  };
+  int64_t c0 = first;
+  for (; c0 + kBlock <= last; c0 += kBlock) block(c0, std::integral_constant<int64_t, kBlock>());
+  if (c0 < last) block(c0, last - c0);
 }
 
 /// Adds the rows of source [N, width] to those of out [rows, width] that `lists` names, both dense.
