@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "autograd/ops/reduce.h"
 #include "autograd/record.h"
 #include "tensor/kernels.h"
 #include "tensor/view.h"
@@ -100,7 +101,17 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
 Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options) {
   return avg_pool(x, plan_1d("avg_pool1d", x, options));
 }
-Tensor global_avg_pool(const Tensor& x) { return avg_pool(x, plan_global("global_avg_pool", x)); }
-Tensor global_max_pool(const Tensor& x) { return max_pool(x, plan_global("global_max_pool", x)); }
+
+// Row-major planes are rows to a reduction, which needs no other layout.
+Tensor global_avg_pool(const Tensor& x) {
+  const Plan plan = plan_global("global_avg_pool", x);
+  return x.is_contiguous() ? mean(x.reshape({x.sizes()[0], x.sizes()[1], plan.image.sizes()[3]}), {2})
+                           : avg_pool(x, plan);
+}
+Tensor global_max_pool(const Tensor& x) {
+  const Plan plan = plan_global("global_max_pool", x);
+  return x.is_contiguous() ? max(x.reshape({x.sizes()[0], x.sizes()[1], plan.image.sizes()[3]}), {2})
+                           : max_pool(x, plan);
+}
 
 }  // namespace weft
