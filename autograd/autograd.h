@@ -55,6 +55,10 @@ inline GradcheckResult gradcheck(Tensor (*f)(const Tensor&), const std::vector<T
                                  GradcheckOptions options = {}) {
   return gradcheck([f](const std::vector<Tensor>& in) { return f(in.at(0)); }, inputs, options);
 }
+inline GradcheckResult gradcheck(Tensor (*f)(Tensor), const std::vector<Tensor>& inputs,
+                                 GradcheckOptions options = {}) {
+  return gradcheck([f](const std::vector<Tensor>& in) { return f(in.at(0)); }, inputs, options);
+}
 inline GradcheckResult gradcheck(Tensor (*f)(const Tensor&, const Tensor&), const std::vector<Tensor>& inputs,
                                  GradcheckOptions options = {}) {
   return gradcheck([f](const std::vector<Tensor>& in) { return f(in.at(0), in.at(1)); }, inputs, options);

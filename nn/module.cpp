@@ -242,6 +242,15 @@ Module& Module::to(DType dtype) {
   return *this;
 }
 
+Evaluation::Evaluation(Module& module) {
+  module.visit([this](Module& m) { before_.emplace_back(&m, m.training_); });
+  module.eval();
+}
+
+Evaluation::~Evaluation() {
+  for (auto [module, training] : before_) module->training_ = training;
+}
+
 Module& Module::train(bool on) {
   visit([on](Module& m) { m.training_ = on; });
   return *this;

@@ -135,6 +135,7 @@ class Module {
   virtual void after_init() {}
 
  private:
+  friend class Evaluation;
   template <class T, class... Args>
   T& emplace(std::string_view name, Args&&... args) {
     check_name(name);
@@ -155,6 +156,18 @@ class Module {
   Module* parent_ = nullptr;
   bool training_ = true;
   mutable std::atomic<uint32_t> scope_{0};  // 0: not looked up yet
+};
+
+/// While one lives, a module and all below it are in evaluation mode; then each has the mode that it had.
+class Evaluation {
+ public:
+  explicit Evaluation(Module& module);
+  ~Evaluation();
+  Evaluation(const Evaluation&) = delete;
+  Evaluation& operator=(const Evaluation&) = delete;
+
+ private:
+  std::vector<std::pair<Module*, bool>> before_;
 };
 
 /// A module for a Sequential: `nn::make<nn::Linear>({.in = 4, .out = 2})`.

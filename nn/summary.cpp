@@ -103,25 +103,6 @@ class Recorder : public ForwardObserver {
   std::unordered_set<const Tensor::Impl*> counted_;
 };
 
-/// Evaluation mode until the end of the block.
-class Evaluating {
- public:
-  explicit Evaluating(Module& root) : root_(root) {
-    root.visit([&](Module& m) { before_.push_back(m.training()); });
-    root.eval();
-  }
-  ~Evaluating() {
-    size_t i = 0;
-    root_.visit([&](Module& m) { m.train(before_[i++]); });  // parents first, so each child has the last word
-  }
-  Evaluating(const Evaluating&) = delete;
-  Evaluating& operator=(const Evaluating&) = delete;
-
- private:
-  Module& root_;
-  std::vector<bool> before_;
-};
-
 }  // namespace
 
 const Summary::Row& Summary::operator[](const std::string& name) const {
@@ -166,7 +147,7 @@ Summary Module::summary(const Shape& input) {
 Summary Module::summary(const Tensor& input) {
   Summary summary{.model = type(), .input = input.sizes()};
   NoGrad no_grad;
-  const Evaluating evaluating(*this);
+  const Evaluation evaluation(*this);
   Recorder recorder(summary, *this);
   try {
     (*this)(input);

@@ -1,4 +1,4 @@
-// The kernel table and its callers: `kernels::add(a, b, out)` runs the function that out's device has for `add`.
+// The kernel table and its callers: `kernels::add(a, b, out)` runs the function that a's device has for `add`.
 #pragma once
 
 #include <span>

@@ -17,8 +17,7 @@ Scores evaluate(nn::Module& model, const data::Dataset& dataset, Device device, 
   const NoGrad no_grad;
   const FlushDenormals flush;
   memory::release_cache(device);  // blocks of training's sizes, of little use here
-  const bool training = model.training();
-  model.eval();
+  const nn::Evaluation evaluation(model);
   Mean loss;
   int64_t right = 0;
   data::Loader loader(dataset, {.batch = batch});
@@ -27,7 +26,6 @@ Scores evaluate(nn::Module& model, const data::Dataset& dataset, Device device, 
     loss.add(nn::cross_entropy(logits, target).item(), target.numel());
     right += static_cast<int64_t>(sum(eq(argmax(logits, 1), target)).item());
   }
-  model.train(training);
   return {loss.value(), 100 * static_cast<double>(right) / static_cast<double>(dataset.size())};
 }
 

@@ -255,6 +255,7 @@ TEST(Anomaly, NamesTheOpAndTheModuleOfABadGradient) {
 
 TEST(Gradcheck, AcceptsRightAndRejectsWrongRules) {
   EXPECT_TRUE(gradcheck(tanh, {randn({4, 3}, f64)}));
+  EXPECT_TRUE(gradcheck(relu, {randn({4, 3}, f64) + 5}));
   auto wrong_factor = [](const std::vector<Tensor>& in) {
     return record("wrong", {in[0]}, in[0].detach() * 2, [](const Tensor& dy) -> Grads { return {dy * 2.001}; });
   };

@@ -309,5 +309,18 @@ TEST(Sequential, ResidualAddsItsInput) {
   EXPECT_EQ(names(block.parameters())[2], "1.scale");
 }
 
+TEST(Module, EvaluationGivesEachPartItsModeBack) {
+  nn::Sequential net;
+  net.add<nn::ReLU>("free");
+  net.add<nn::ReLU>("frozen").eval();
+  {
+    const nn::Evaluation evaluation(net);
+    for (const auto& child : net.children()) EXPECT_FALSE(child.module->training());
+  }
+  EXPECT_TRUE(net.training());
+  EXPECT_TRUE(net.children()[0].module->training());
+  EXPECT_FALSE(net.children()[1].module->training());
+}
+
 }  // namespace
 }  // namespace weft
