@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tensor/kernels.h"
+#include "tensor/view.h"
 
 namespace weft::cpu_kernels {
 namespace {
@@ -111,6 +112,16 @@ struct NormP : Sum<double> {
   double value(double a, double, double, int64_t) const { return std::pow(a, 1 / p); }
 };
 
+// The rarer reductions are compiled for the widest types only.
+Tensor widened(const Tensor& x) { return x.dtype() == f64 ? x : raw::to(x, f32); }
+template <class F>
+void dispatch_wide(const Tensor& x, const F& f) {
+  if (x.dtype() == f64)
+    f.template operator()<double>();
+  else
+    f.template operator()<float>();
+}
+
 }  // namespace
 
 void sum(const Tensor& x, Tensor& out) {
@@ -122,7 +133,11 @@ void mean(const Tensor& x, Tensor& out) {
 }
 
 void prod(const Tensor& x, Tensor& out) {
-  dispatch(x.dtype(), [&]<class T>() { reduce<T>(Product<sum_t<T>>{}, x, {out}); });
+  const Tensor wide = is_floating(x.dtype()) ? widened(x) : raw::to(x, i64);
+  if (wide.dtype() == i64)
+    reduce<int64_t>(Product<int64_t>{}, wide, {out});
+  else
+    dispatch_wide(wide, [&]<class T>() { reduce<T>(Product<double>{}, wide, {out}); });
 }
 
 void var(const Tensor& x, double correction, Tensor& out, Tensor& mean_out) {
@@ -130,22 +145,18 @@ void var(const Tensor& x, double correction, Tensor& out, Tensor& mean_out) {
   dispatch_floating("var", x.dtype(), [&]<class T>() { reduce<T>(Variance(correction), x, {out, &mean_out}); });
 }
 
-void any(const Tensor& x, Tensor& out) {
-  dispatch(x.dtype(), [&]<class T>() { reduce<T>(Any{}, x, {out}); });
-}
+void any(const Tensor& x, Tensor& out) { reduce<bool>(Any{}, raw::to(x, boolean), {out}); }
 
-void all(const Tensor& x, Tensor& out) {
-  dispatch(x.dtype(), [&]<class T>() { reduce<T>(All{}, x, {out}); });
-}
+void all(const Tensor& x, Tensor& out) { reduce<bool>(All{}, raw::to(x, boolean), {out}); }
 
 void norm(const Tensor& x, double p, Tensor& out) {
-  dispatch_floating("norm", x.dtype(), [&]<class T>() {
-    if (p == 2)
-      reduce<T>(Norm2{}, x, {out});
-    else if (p == 1)
-      reduce<T>(Norm1{}, x, {out});
+  if (p == 2) return dispatch_floating("norm", x.dtype(), [&]<class T>() { reduce<T>(Norm2{}, x, {out}); });
+  const Tensor wide = widened(x);
+  dispatch_wide(wide, [&]<class T>() {
+    if (p == 1)
+      reduce<T>(Norm1{}, wide, {out});
     else
-      reduce<T>(NormP(p), x, {out});
+      reduce<T>(NormP(p), wide, {out});
   });
 }
 

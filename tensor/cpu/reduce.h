@@ -120,7 +120,7 @@ struct ReduceOutputs {
 };
 
 template <class A>
-void store_result(const Tensor& out, int64_t at, A result) {
+[[gnu::noinline]] void store_result(const Tensor& out, int64_t at, A result) {
   dispatch(out.dtype(), [&]<class T>() { out.data<T>()[at] = static_cast<T>(static_cast<compute_t<T>>(result)); });
 }
 
