@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The front door's answers to wrong usage, and that the checks of include order and file length find what they are for.
+# The front door's answers to wrong usage, and that the checks of include order, file length and field cases find what they are for.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 failed=0
@@ -42,8 +42,9 @@ fi
 
 ((failed == 0)) || exit 1
 command -v git >/dev/null || { echo "skipped: the checks list files with git, which is not here"; exit 77; }
-mkdir -p "$tree"/{scripts,tensor,nn,data,optim}
-cp "$root"/scripts/check-{includes,lengths}.sh "$tree/scripts"
+mkdir -p "$tree"/{scripts,tensor,nn,data,optim,tests}
+printf '| case | test |\n|---|---|\n' >"$tree/tests/field_cases.md"
+cp "$root"/scripts/check-{includes,lengths,field-cases}.sh "$tree/scripts"
 git -C "$tree" init -q
 
 # finds CHECK TEXT FILE: the check complains about the file while it holds the text, and about nothing without it.
@@ -62,4 +63,5 @@ finds check-includes.sh '#  include "data/loader.h"' optim/bad.cpp
 finds check-includes.sh '#include "module.h"' nn/bad.cpp
 finds check-includes.sh '#include <weft.h>' nn/bad.cpp
 finds check-lengths.sh "$(seq 601)" nn/long.cpp
+finds check-field-cases.sh '| 7 | `nn_test: Linear.NoSuchTest` |' tests/field_cases.md
 exit $failed

@@ -1,6 +1,7 @@
 // Comparison with golden values, and the check that no file is left without a table.
 #include "tests/golden/golden.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ namespace weft::testing {
 
 std::map<std::string, GoldenEntry> load_golden(const std::string& stem) {
   std::map<std::string, GoldenEntry> entries;
-  for (const Named& tensor : load(std::string(WEFT_GOLDEN_DATA) + "/" + stem + ".safetensors")) {
+  for (const Named& tensor : load(fmt::format("{}/{}.safetensors", WEFT_GOLDEN_DATA, stem))) {
     const size_t slash = tensor.name.rfind('/');
     entries[tensor.name.substr(0, slash)][tensor.name.substr(slash + 1)] = tensor.value;
   }

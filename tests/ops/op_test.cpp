@@ -80,10 +80,12 @@ std::vector<Tensor> gradients(const OpCase& c, std::vector<Tensor> inputs) {
 }
 
 class OpTest : public ::testing::TestWithParam<OpCase> {};
+class OpReferenceTest : public OpTest {};
+class OpGradientTest : public OpTest {};
+class OpDifferencesTest : public OpTest {};
 
-TEST_P(OpTest, ValueMatchesReference) {
+TEST_P(OpReferenceTest, ValueMatchesReference) {
   const OpCase& c = GetParam();
-  if (!c.reference) GTEST_SKIP() << "skipped: no reference, the entry is for gradients and layouts";
   for (const Device device : test_devices()) {
     for (const DType dtype : c.dtypes) {
       SCOPED_TRACE(std::string(name(dtype)) + " on " + name(device));
@@ -118,17 +120,14 @@ TEST_P(OpTest, RepeatsBitForBit) {
   EXPECT_TRUE(equal(c.run(inputs), c.run(inputs)));
 }
 
-TEST_P(OpTest, GradientMatchesDifferences) {
+TEST_P(OpDifferencesTest, GradientMatchesDifferences) {
   const OpCase& c = GetParam();
-  if (!c.gradient) GTEST_SKIP() << "skipped: the op has no gradient";
-  if (!c.differences) GTEST_SKIP() << "skipped: another entry checks the same f64 rule";
   const GradcheckResult result = gradcheck(c.run, make_inputs(c.inputs, DType::f64));
   EXPECT_TRUE(result.ok) << result.message;
 }
 
-TEST_P(OpTest, SinglePrecisionGradientMatchesDouble) {
+TEST_P(OpGradientTest, SinglePrecisionGradientMatchesDouble) {
   const OpCase& c = GetParam();
-  if (!c.gradient) GTEST_SKIP() << "skipped: the op has no gradient";
   const std::vector<Tensor> single = make_inputs(c.inputs, DType::f32);
   std::vector<Tensor> wide, strided;
   for (const Tensor& x : single) {
@@ -146,12 +145,28 @@ TEST_P(OpTest, SinglePrecisionGradientMatchesDouble) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OpTest, ::testing::ValuesIn(all_cases()), [](const auto& test) {
+OpCases cases_where(bool (*wanted)(const OpCase&)) {
+  OpCases cases = all_cases();
+  std::erase_if(cases, [wanted](const OpCase& c) { return !wanted(c); });
+  return cases;
+}
+
+std::string test_name(const ::testing::TestParamInfo<OpCase>& test) {
   std::string name = test.param.name;
   for (char& ch : name)
     if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OpTest, ::testing::ValuesIn(all_cases()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, OpReferenceTest,
+                         ::testing::ValuesIn(cases_where([](const OpCase& c) { return c.reference != nullptr; })),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(All, OpGradientTest,
+                         ::testing::ValuesIn(cases_where([](const OpCase& c) { return c.gradient; })), test_name);
+INSTANTIATE_TEST_SUITE_P(All, OpDifferencesTest,
+                         ::testing::ValuesIn(cases_where([](const OpCase& c) { return c.gradient && c.differences; })),
+                         test_name);
 
 }  // namespace
 }  // namespace weft::testing
