@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS weft weft_settings EXPORT weft_targets)
 install(FILES weft.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft)
-foreach(folder tensor autograd nn optim data models)
+foreach(folder tensor autograd nn optim data models train)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft
           FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 endforeach()
