@@ -32,6 +32,9 @@ int64_t free_bytes() {
 class Large : public ::testing::Test {
  protected:
   void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "skipped: one thread runs here, and watching 2^31 bytes of its memory takes minutes";
+#endif
     constexpr int64_t kNeeded = int64_t{5} << 29;  // one tensor of 2 GiB and some room
     if (free_bytes() < kNeeded)
       GTEST_SKIP() << "skipped: " << (free_bytes() >> 20) << " MiB free, the test needs " << (kNeeded >> 20);
