@@ -7,10 +7,12 @@
 
 #include "tensor/error.h"
 
-#define EXPECT_ERROR(statement, part)                                                                         \
-  try {                                                                                                       \
-    statement;                                                                                                \
-    ADD_FAILURE() << "did not throw: " #statement;                                                            \
-  } catch (const ::weft::Error& error) {                                                                      \
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << "the message is: " << error.what(); \
-  }
+#define EXPECT_ERROR(statement, part)                                                                   \
+  do {                                                                                                  \
+    try {                                                                                               \
+      (void)(statement);                                                                                \
+      ADD_FAILURE() << "did not throw: " #statement;                                                    \
+    } catch (const ::weft::Error& error) {                                                              \
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << "thrown: " << error.what(); \
+    }                                                                                                   \
+  } while (false)

@@ -7,7 +7,7 @@
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduce.h"
 #include "tensor/threads.h"
-#include "tests/ops/expect.h"
+#include "tests/expect_error.h"
 
 namespace weft {
 namespace {

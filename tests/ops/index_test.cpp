@@ -12,7 +12,7 @@
 #include "tensor/kernels.h"
 #include "tensor/threads.h"
 #include "tensor/view.h"
-#include "tests/ops/expect.h"
+#include "tests/expect_error.h"
 
 namespace weft {
 namespace {
