@@ -14,8 +14,10 @@ namespace {
 
 #ifdef __AVX512F__
 constexpr int64_t kLanes = 16;
-#else
+#elif defined(__AVX__)
 constexpr int64_t kLanes = 8;
+#else
+constexpr int64_t kLanes = 4;
 #endif
 constexpr int64_t kPoints = 16;  // of a transformed 4x4 tile
 constexpr int64_t kBlock = 48;   // tiles; a multiple of all row counts of the products below
@@ -179,7 +181,7 @@ int64_t multiply_columns(int64_t from, const float* a, int64_t row_step, int64_t
   return from;
 }
 
-/// All columns, a multiple of the lanes, in tiles that fill the registers: 32 of AVX-512, 16 of AVX2.
+/// All columns, a multiple of the lanes, in tiles that fill the registers: 32 of AVX-512, 16 elsewhere.
 template <bool Add>
 void multiply(const float* a, int64_t row_step, int64_t depth_step, int64_t rows, const float* b, int64_t depth,
               int64_t columns, float* c) {
