@@ -64,7 +64,7 @@ if [[ -n ${WEFT_DATA:-} ]]; then
   mount --bind -o ro "$WEFT_DATA" "$fresh/data"
   environment+=(WEFT_DATA=/data)
 fi
-git clone -q --no-hardlinks . "$fresh/root/weft"
+git clone -q --no-hardlinks . "$fresh/srv/weft"
 
 mkdir -p build
 result=$PWD/build/fresh-check.txt
@@ -75,7 +75,7 @@ say "$(date -u +%F) commit $(git rev-parse --short HEAD), Debian $(cat "$fresh/e
 failed=0
 for command in "$@"; do
   start=$SECONDS status=0
-  env -i "${environment[@]}" chroot "$fresh" bash -c "cd /root/weft && $command" 2>&1 | tee "$fresh/output.log" || status=$?
+  env -i "${environment[@]}" chroot "$fresh" bash -c "cd /srv/weft && $command" 2>&1 | tee "$fresh/output.log" || status=$?
   ((status == 0)) || failed=1
   say "$command: exit code $status, $((SECONDS - start)) s"
   tail -n 12 "$fresh/output.log" | sed 's/.*\r//; s/^/    /' >>"$result"
