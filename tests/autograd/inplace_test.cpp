@@ -12,20 +12,12 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/softmax.h"
 #include "tensor/view.h"
+#include "tests/expect_error.h"
 
 namespace weft {
 namespace {
 
 using Doubles = std::vector<double>;
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -38,7 +30,7 @@ TEST(InPlace, ExpandedViewThrowsAndNothingIsWritten) {
       {"fill_", [&] { y.fill_(1); }},       {"copy_", [&] { y.copy_(ones({3})); }},
       {"sub_", [&] { y.sub_(ones({3})); }}, {"div_", [&] { y.div_(full({3}, 2)); }}};
   for (const auto& [op, write] : writes) {
-    const std::string message = message_of(write);
+    const std::string message = error_of(write);
     EXPECT_TRUE(contains(message, std::string("[") + op + "]") && contains(message, "[3]") &&
                 contains(message, "strides [0]"))
         << message;
@@ -46,7 +38,7 @@ TEST(InPlace, ExpandedViewThrowsAndNothingIsWritten) {
   EXPECT_EQ(x.item(), static_cast<double>(static_cast<float>(std::numbers::pi / 4)));
   for (double v : cos(y).to_vector<double>()) EXPECT_NEAR(v, std::numbers::sqrt2 / 2, 1e-6);
   Tensor rows = ones({1, 3}).expand({2, 3});
-  EXPECT_TRUE(contains(message_of([&] { rows.add_(1.0); }), "strides [0, 1]"));
+  EXPECT_TRUE(contains(error_of([&] { rows.add_(1.0); }), "strides [0, 1]"));
   // One element, or a size of 1, overlaps nothing.
   Tensor single = ones({1}).expand({1, 1});
   single.add_(1.0);
@@ -89,7 +81,7 @@ TEST(InPlace, DamageToASavedTensorThrowsAndNamesTheOp) {
     x.requires_grad_();
     const Tensor loss = sum(f(x, other));
     other.add_(1.0);
-    const std::string message = message_of([&] { loss.backward(); });
+    const std::string message = error_of([&] { loss.backward(); });
     EXPECT_TRUE(contains(message, std::string("[") + op + "]") && contains(message, "changed in place")) << message;
     EXPECT_FALSE(x.grad().defined());
   }
@@ -104,7 +96,7 @@ TEST(InPlace, DamageToASavedResultThrows) {
     x.requires_grad_();
     Tensor y = f(x);
     y.mul_(2.0);
-    const std::string message = message_of([&] { sum(y).backward(); });
+    const std::string message = error_of([&] { sum(y).backward(); });
     EXPECT_TRUE(contains(message, std::string("[") + op + "]") && contains(message, "changed in place")) << message;
   }
 }
@@ -114,7 +106,7 @@ TEST(InPlace, DamageThroughAViewIsSeen) {
   x.requires_grad_();
   const Tensor loss = sum(x * other);
   other.narrow(0, 1, 2).fill_(5);
-  EXPECT_TRUE(contains(message_of([&] { loss.backward(); }), "[mul]"));
+  EXPECT_TRUE(contains(error_of([&] { loss.backward(); }), "[mul]"));
 }
 
 TEST(InPlace, WritesThatNoGradientNeedsAreFine) {
@@ -148,9 +140,9 @@ TEST(InPlace, HistoryFollowsTheWrite) {
 TEST(InPlace, LeavesAndTheirViewsAreProtected) {
   Tensor x = ones({3});
   x.requires_grad_();
-  EXPECT_TRUE(contains(message_of([&] { x.add_(1.0); }), "[add_] a leaf that requires a gradient"));
+  EXPECT_TRUE(contains(error_of([&] { x.add_(1.0); }), "[add_] a leaf that requires a gradient"));
   EXPECT_TRUE(
-      contains(message_of([&] { x.narrow(0, 0, 2).add_(1.0); }), "[add_] a view of a tensor that requires a gradient"));
+      contains(error_of([&] { x.narrow(0, 0, 2).add_(1.0); }), "[add_] a view of a tensor that requires a gradient"));
   EXPECT_EQ(x.to_vector<double>(), (Doubles{1, 1, 1}));
   const NoGrad no_grad;
   x.add_(1.0);
@@ -180,8 +172,8 @@ TEST(InPlace, TrackedValuesDoNotGoIntoAView) {
   Tensor weight = ones({2}), base = zeros({4});
   weight.requires_grad_();
   Tensor part = base.narrow(0, 1, 2);
-  EXPECT_TRUE(contains(message_of([&] { part.copy_(weight); }), "[copy_] a view"));
-  EXPECT_TRUE(contains(message_of([&] { part.add_(weight); }), "[add_] a view"));
+  EXPECT_TRUE(contains(error_of([&] { part.copy_(weight); }), "[copy_] a view"));
+  EXPECT_TRUE(contains(error_of([&] { part.add_(weight); }), "[add_] a view"));
   EXPECT_EQ(base.to_vector<double>(), (Doubles{0, 0, 0, 0}));
   part.copy_(weight.detach());
   const NoGrad no_grad;
@@ -202,15 +194,15 @@ TEST(InPlace, AResultInATemporarysMemoryIsNoView) {
 
 TEST(InPlace, ShapesAndDtypesAreChecked) {
   Tensor x = ones({2});
-  EXPECT_TRUE(contains(message_of([&] { x.add_(ones({3, 2})); }), "[add_] [3, 2] does not fit into [2]"));
-  EXPECT_TRUE(contains(message_of([&] { x.add_(ones({2}, f64)); }), "[add_] the operands have dtypes f32 and f64"));
+  EXPECT_TRUE(contains(error_of([&] { x.add_(ones({3, 2})); }), "[add_] [3, 2] does not fit into [2]"));
+  EXPECT_TRUE(contains(error_of([&] { x.add_(ones({2}, f64)); }), "[add_] the operands have dtypes f32 and f64"));
 }
 
 // Field case 22.
 TEST(Backward, CreateGraphIsRefused) {
   Tensor x = ones({2});
   x.requires_grad_();
-  const std::string message = message_of([&] { sum(x * x).backward({.gradient = {}, .create_graph = true}); });
+  const std::string message = error_of([&] { sum(x * x).backward({.gradient = {}, .create_graph = true}); });
   EXPECT_TRUE(contains(message, "[backward] second derivatives are not supported")) << message;
 }
 

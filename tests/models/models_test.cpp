@@ -10,18 +10,10 @@
 #include "models/mnist.h"
 #include "models/models.h"
 #include "tensor/random.h"
+#include "tests/expect_error.h"
 
 namespace weft {
 namespace {
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(MnistNet, SizesAndWork) {
   models::MnistNet net;

@@ -16,18 +16,10 @@
 #include "nn/pool.h"
 #include "nn/sequential.h"
 #include "tensor/random.h"
+#include "tests/expect_error.h"
 
 namespace weft {
 namespace {
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 double largest(const Tensor& x) {
   double m = 0;

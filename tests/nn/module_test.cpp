@@ -9,6 +9,7 @@
 #include "autograd/work.h"
 #include "nn/activation.h"
 #include "nn/sequential.h"
+#include "tests/expect_error.h"
 
 namespace weft {
 namespace {
@@ -17,15 +18,6 @@ std::vector<std::string> names(const std::vector<Named>& list) {
   std::vector<std::string> out;
   for (const Named& one : list) out.push_back(one.name);
   return out;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 using Names = std::vector<std::string>;

@@ -8,18 +8,10 @@
 #include "nn/activation.h"
 #include "nn/sequential.h"
 #include "tensor/random.h"
+#include "tests/expect_error.h"
 
 namespace weft {
 namespace {
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 /// Mean and variance of the values at [.., k].
 void expect_normalised(const Tensor& x, double tolerance) {

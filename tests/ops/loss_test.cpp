@@ -8,34 +8,26 @@
 
 #include "autograd/autograd.h"
 #include "autograd/ops/elementwise.h"
+#include "tests/expect_error.h"
 
 namespace weft {
 namespace {
 
 using Values = std::vector<double>;
 
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
 Tensor leaf(Tensor x) { return x.requires_grad_(); }
 
 TEST(Loss, LabelOutsideOfTheClassesThrows) {
   const Tensor x = zeros({3, 5});
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               cross_entropy(x, from<int64_t>({0, -1, -4}, {3}), {.ignore_index = -1, .reduction = Reduction::none});
             }),
             "[cross_entropy] label -4 at [2] is outside of the classes [0, 5) and is not ignore_index, -1");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               cross_entropy(zeros({2, 5, 3}), from<int32_t>({0, 1, 2, 3, 5, 4}, {2, 3}));
             }),
             "[cross_entropy] label 5 at [1, 1] is outside of the classes [0, 5) and is not ignore_index, -100");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               nll_loss(x, from<int64_t>({0, 1, 7}, {3}));
             }),
             "[nll_loss] label 7 at [2] is outside of the classes [0, 5) and is not ignore_index, -100");
@@ -66,13 +58,13 @@ TEST(Loss, EveryLabelIgnoredGivesZeroAndNoGradient) {
 
 TEST(Loss, ShapesMustBeEqual) {
   const Tensor a = zeros({3}), b = zeros({3, 1});
-  EXPECT_EQ(message_of([&] { mse_loss(a, b); }),
+  EXPECT_EQ(error_of([&] { mse_loss(a, b); }),
             "[mse_loss] the input is [3] but the target [3, 1]: losses do not broadcast, make the shapes equal");
   EXPECT_THROW(l1_loss(zeros({100, 1}), zeros({100})), Error);
   EXPECT_THROW(huber_loss(a, b), Error);
   EXPECT_THROW(bce_with_logits(b, a), Error);
   EXPECT_THROW(mse_loss(zeros({10, 500, 80}), zeros({10, 80, 500})), Error);
-  EXPECT_EQ(message_of([] {
+  EXPECT_EQ(error_of([] {
               cross_entropy(zeros({4, 5, 2}), zeros({4, 5}, DType::i64));
             }),
             "[cross_entropy] scores [4, 5, 2] want labels [4, 2], got [4, 5]");

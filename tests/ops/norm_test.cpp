@@ -12,20 +12,12 @@
 #include "autograd/ops/reduce.h"
 #include "tensor/threads.h"
 #include "tensor/view.h"
+#include "tests/expect_error.h"
 
 namespace weft {
 namespace {
 
 using Doubles = std::vector<double>;
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 bool all_finite(const Tensor& x) { return all(lt(abs(x), std::numeric_limits<double>::infinity())).item() != 0; }
 
@@ -46,7 +38,7 @@ TEST(BatchNorm, MovesTheRunningStatistics) {
 TEST(BatchNorm, OneValuePerChannelThrowsAndLeavesTheStatistics) {
   Tensor mean = full({3}, 0.5), variance = full({3}, 2);
   for (const Shape& sizes : {Shape{1, 3}, Shape{1, 3, 1, 1}, Shape{1, 3, 1}}) {
-    EXPECT_NE(message_of([&] {
+    EXPECT_NE(error_of([&] {
                 batch_norm(randn(sizes), {}, {}, mean, variance);
               }).find("[batch_norm] training wants more than one value per channel"),
               std::string::npos);
@@ -124,7 +116,7 @@ TEST(BatchNorm, SecondDerivativesAreRefused) {
   Tensor x = randn({8, 3});
   x.requires_grad_();
   const Tensor loss = sum(square(batch_norm(x, {}, {}, {}, {})));
-  EXPECT_NE(message_of([&] {
+  EXPECT_NE(error_of([&] {
               loss.backward({.gradient = {}, .create_graph = true});
             }).find("[backward] second derivatives are not supported"),
             std::string::npos);
@@ -199,21 +191,21 @@ TEST(Norm, NoElements) {
 
 TEST(Norm, MistakesAreNamed) {
   const Tensor x = ones({2, 6, 4});
-  EXPECT_NE(message_of([&] {
+  EXPECT_NE(error_of([&] {
               batch_norm(x, ones({5}), {}, {}, {});
             }).find("[batch_norm] weight wants shape [6], got [5] (input [2, 6, 4])"),
             std::string::npos);
-  EXPECT_NE(message_of([&] {
+  EXPECT_NE(error_of([&] {
               batch_norm(x, {}, {}, {}, {}, {.training = false});
             }).find("[batch_norm] evaluation wants the running"),
             std::string::npos);
-  EXPECT_NE(message_of([&] {
+  EXPECT_NE(error_of([&] {
               layer_norm(x, ones({6}), {});
             }).find("[layer_norm] normalises over [6], which the input [2, 6, 4]"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { group_norm(x, 4, {}, {}); }).find("[group_norm] 6 channels do not make 4 groups"),
+  EXPECT_NE(error_of([&] { group_norm(x, 4, {}, {}); }).find("[group_norm] 6 channels do not make 4 groups"),
             std::string::npos);
-  EXPECT_NE(message_of([&] {
+  EXPECT_NE(error_of([&] {
               rms_norm(ones({2, 4}, i64), ones({4}));
             }).find("[rms_norm] wants a floating dtype"),
             std::string::npos);

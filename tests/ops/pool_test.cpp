@@ -10,6 +10,7 @@
 #include "autograd/autograd.h"
 #include "tensor/threads.h"
 #include "tensor/view.h"
+#include "tests/expect_error.h"
 
 namespace weft {
 namespace {
@@ -125,33 +126,24 @@ TEST(Pool, EmptyBatchAndNoChannels) {
   EXPECT_EQ(avg_pool2d(zeros({2, 0, 4, 4}), {.kernel = 2}).sizes(), (Shape{2, 0, 2, 2}));
 }
 
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(Pool, RefusesWhatDoesNotFit) {
-  EXPECT_EQ(message_of([] {
+  EXPECT_EQ(error_of([] {
               max_pool2d(zeros({1, 1, 2, 5}), {.kernel = 3});
             }),
             "[max_pool2d] a window of 3 does not fit into 2 with padding 0 (input [1, 1, 2, 5])");
-  EXPECT_EQ(message_of([] {
+  EXPECT_EQ(error_of([] {
               max_pool2d(zeros({1, 2, 5}), {.kernel = 3});
             }),
             "[max_pool2d] wants an input [N, C, H, W], got [1, 2, 5]");
-  EXPECT_EQ(message_of([] {
+  EXPECT_EQ(error_of([] {
               avg_pool1d(zeros({1, 1, 5}), {.kernel = 2, .padding = 2});
             }),
             "[avg_pool1d] padding 2 must be at least 0 and below the kernel, 2");
-  EXPECT_EQ(message_of([] {
+  EXPECT_EQ(error_of([] {
               global_avg_pool(zeros({4, 3}));
             }),
             "[global_avg_pool] wants an input [N, C, …] with places to pool over, got [4, 3]");
-  EXPECT_EQ(message_of([] {
+  EXPECT_EQ(error_of([] {
               max_pool1d(zeros({1, 1, 5}), {.kernel = 2, .stride = -1});
             }),
             "[max_pool1d] kernel 2 and stride -1 must be at least 1");

@@ -13,6 +13,7 @@
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "tensor/threads.h"
+#include "tests/expect_error.h"
 #include "tests/optim/parameters.h"
 
 namespace weft {
@@ -355,19 +356,9 @@ TEST(Optimizers, PaddingRowStaysZero) {
   }
 }
 
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Optimizers, RefusesBadParametersAndValues) {
   const std::vector<Named> good = testing::parameters({{2}});
-  const auto refused = [&](std::vector<Named> list) { return message_of([&] { AdamW adamw(std::move(list)); }); };
+  const auto refused = [&](std::vector<Named> list) { return error_of([&] { AdamW adamw(std::move(list)); }); };
   EXPECT_NE(refused({good[0], {"again", good[0].value}}).find("p0 and again are the same memory"), std::string::npos);
   EXPECT_NE(refused({good[0], {"view", good[0].value.detach()}}).find("the same memory"), std::string::npos);
   EXPECT_NE(refused({good[0], {"p0", ones({2})}}).find("two parameters have the name p0"), std::string::npos);
@@ -380,14 +371,14 @@ TEST(Optimizers, RefusesBadParametersAndValues) {
   const Tensor buffer = ones({6});  // parts of one buffer are not the same memory
   EXPECT_EQ(refused({{"a", raw::narrow(buffer, 0, 0, 3)}, {"b", raw::narrow(buffer, 0, 3, 3)}}), "no error");
 
-  const auto values = [&](const AdamWOptions& o) { return message_of([&] { AdamW adamw(good, o); }); };
+  const auto values = [&](const AdamWOptions& o) { return error_of([&] { AdamW adamw(good, o); }); };
   EXPECT_NE(values({.lr = -1}).find("[adamw] lr must be finite and at least 0, got -1"), std::string::npos);
   EXPECT_NE(values({.lr = std::nan("")}).find("lr"), std::string::npos);
   EXPECT_NE(values({.beta1 = 1}).find("beta1 must be in [0, 1), got 1"), std::string::npos);
   EXPECT_NE(values({.beta2 = -0.1}).find("beta2"), std::string::npos);
   EXPECT_NE(values({.eps = -1e-8}).find("eps"), std::string::npos);
   EXPECT_NE(values({.weight_decay = -1}).find("weight_decay"), std::string::npos);
-  EXPECT_NE(message_of([&] { SGD sgd(good, {.nesterov = true}); }).find("nesterov"), std::string::npos);
+  EXPECT_NE(error_of([&] { SGD sgd(good, {.nesterov = true}); }).find("nesterov"), std::string::npos);
   AdamW adamw(good);
   EXPECT_THROW(adamw.set_lr(-1), Error);
   EXPECT_THROW(adamw.lr(1), Error);
