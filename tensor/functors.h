@@ -130,6 +130,12 @@ struct pow { template <class T> WEFT_HD T operator()(T a, T b) const { return st
 struct maximum { template <class T> WEFT_HD T operator()(T a, T b) const { return a > b || a != a ? a : b; } };
 struct minimum { template <class T> WEFT_HD T operator()(T a, T b) const { return a < b || a != a ? a : b; } };
 
+// Where a slope can be infinite or NaN, a gradient of 0 stays 0: a branch that was not taken and an output that nobody
+// used say nothing, and 0 · ∞ would.
+struct chain { template <class T> WEFT_HD T operator()(T dy, T slope) const { return dy == T(0) ? T(0) : dy * slope; } };
+struct chain_div { template <class T> WEFT_HD T operator()(T dy, T divisor) const { return dy == T(0) ? T(0) : dy / divisor; } };
+struct sqrt_grad { template <class T> WEFT_HD T operator()(T dy, T y) const { return dy == T(0) ? T(0) : T(0.5) * dy / y; } };
+struct rsqrt_grad { template <class T> WEFT_HD T operator()(T dy, T y) const { return dy == T(0) ? T(0) : T(-0.5) * dy * y * y * y; } };
 struct relu_grad { template <class T> WEFT_HD T operator()(T dy, T y) const { return y > T(0) ? dy : T(0); } };
 struct sigmoid_grad { template <class T> WEFT_HD T operator()(T dy, T y) const { return dy * y * (T(1) - y); } };
 struct tanh_grad { template <class T> WEFT_HD T operator()(T dy, T y) const { return dy * (T(1) - y * y); } };

@@ -59,6 +59,9 @@ Tensor grad_of(const Kernel& kernel, const Tensor& dy, const Tensor& saved, Extr
   return dx;
 }
 
+/// dy · slope, where a dy of 0 stays 0 even if the slope is infinite; the operands broadcast.
+Tensor chained(const Tensor& dy, const Tensor& slope) { return binary("chain", kernels::chain, dy, slope); }
+
 void check_divisor(const Tensor& b) {
   if (is_floating(b.dtype())) return;
   for (int64_t v : b.to_vector<int64_t>()) WEFT_CHECK(v != 0, "div", "an integer divisor is 0");
@@ -109,7 +112,8 @@ Tensor mul(const Tensor& a, const Tensor& b) {
   return record("mul", {a, b}, binary("mul", kernels::mul, a, b),
                 [a = db ? SavedTensor(a) : SavedTensor(), b = da ? SavedTensor(b) : SavedTensor(), as = a.sizes(),
                  bs = b.sizes()](const Tensor& dy) -> Grads {
-                  return {b.defined() ? sum_to(dy * b(), as) : Tensor(), a.defined() ? sum_to(dy * a(), bs) : Tensor()};
+                  return {b.defined() ? sum_to(chained(dy, b()), as) : Tensor(),
+                          a.defined() ? sum_to(chained(dy, a()), bs) : Tensor()};
                 });
 }
 
@@ -119,8 +123,8 @@ Tensor div(const Tensor& a, const Tensor& b) {
   return record("div", {a, b}, y,
                 [y = SavedTensor(y), b = SavedTensor(b), as = a.sizes(), bs = b.sizes(), da = needs_grad(a),
                  db = needs_grad(b)](const Tensor& dy) -> Grads {
-                  const Tensor scaled = dy / b();
-                  return {da ? sum_to(scaled, as) : Tensor(), db ? sum_to(-(scaled * y()), bs) : Tensor()};
+                  const Tensor scaled = binary("div", kernels::chain_div, dy, b());
+                  return {da ? sum_to(scaled, as) : Tensor(), db ? sum_to(-chained(scaled, y()), bs) : Tensor()};
                 });
 }
 
@@ -132,11 +136,11 @@ Tensor pow(const Tensor& a, const Tensor& b) {
                   Grads grads{Tensor(), Tensor()};
                   if (da) {
                     const Tensor slope = b() * pow(a(), b() - 1);
-                    grads[0] = sum_to(dy * where(eq(b(), 0), zeros_like(slope), slope), a().sizes());
+                    grads[0] = sum_to(chained(dy, where(eq(b(), 0), zeros_like(slope), slope)), a().sizes());
                   }
                   if (db) {  // y · ln a, and 0 at a = 0
                     const Tensor slope = y() * log(a());
-                    grads[1] = sum_to(dy * where(eq(a(), 0), zeros_like(slope), slope), b().sizes());
+                    grads[1] = sum_to(chained(dy, where(eq(a(), 0), zeros_like(slope), slope)), b().sizes());
                   }
                   return grads;
                 });
@@ -146,7 +150,7 @@ Tensor pow(const Tensor& x, double exponent) {
   return record("pow", {x}, unary(kernels::pow_scalar, x, exponent),
                 [x = SavedTensor(x), exponent](const Tensor& dy) -> Grads {
                   if (exponent == 0) return {zeros_like(dy)};
-                  return {dy * unary(kernels::pow_scalar, x(), exponent - 1) * exponent};
+                  return {chained(dy, unary(kernels::pow_scalar, x(), exponent - 1)) * exponent};
                 });
 }
 
@@ -211,23 +215,24 @@ Tensor square(const Tensor& x) {
 
 Tensor exp(const Tensor& x) {
   Tensor y = unary(kernels::exp, x);
-  return record("exp", {x}, y, [y = SavedTensor(y)](const Tensor& dy) -> Grads { return {dy * y()}; });
+  return record("exp", {x}, y, [y = SavedTensor(y)](const Tensor& dy) -> Grads { return {chained(dy, y())}; });
 }
 
 Tensor log(const Tensor& x) {
   return record("log", {x}, unary(kernels::log, x),
-                [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {dy / x()}; });
+                [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {grad_of(kernels::chain_div, dy, x())}; });
 }
 
 Tensor sqrt(const Tensor& x) {
   Tensor y = unary(kernels::sqrt, x);
-  return record("sqrt", {x}, y, [y = SavedTensor(y)](const Tensor& dy) -> Grads { return {dy * 0.5 / y()}; });
+  return record("sqrt", {x}, y,
+                [y = SavedTensor(y)](const Tensor& dy) -> Grads { return {grad_of(kernels::sqrt_grad, dy, y())}; });
 }
 
 Tensor rsqrt(const Tensor& x) {
   Tensor y = unary(kernels::rsqrt, x);
   return record("rsqrt", {x}, y,
-                [y = SavedTensor(y)](const Tensor& dy) -> Grads { return {dy * -0.5 * y() * square(y())}; });
+                [y = SavedTensor(y)](const Tensor& dy) -> Grads { return {grad_of(kernels::rsqrt_grad, dy, y())}; });
 }
 
 Tensor sin(const Tensor& x) {

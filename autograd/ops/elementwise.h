@@ -1,4 +1,6 @@
-// Elementwise operations. Operands broadcast by numpy's rule and must share dtype and device.
+// Elementwise operations. Operands broadcast by numpy's rule and must share dtype and device. A gradient of 0 stays 0
+// on its way back through any of them, also where the slope is infinite: log at 0 in a branch that `where` did not
+// take.
 #pragma once
 
 #include "tensor/tensor.h"

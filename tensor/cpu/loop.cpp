@@ -49,46 +49,44 @@ Codec codec_of(DType dtype) {
 
 template <size_t N>
 void map_runs(const std::array<const Tensor*, N>& operands, const void* functor, RunFunction* run, bool still_runs) {
+  const Loop<N> loop(operands);
   std::array<Codec, N> codec;
   std::array<std::byte*, N> data;
+  std::array<bool, N> staged;  // passes through a buffer; strides are the loop's, so this holds for every run
+  int still = -1;
+  bool any_staged = false;
   for (size_t i = 0; i < N; ++i) {
     codec[i] = codec_of(operands[i]->dtype());
     data[i] = static_cast<std::byte*>(operands[i]->raw_data());
+    const bool stands = still_runs && i > 0 && still < 0 && loop.strides[i][0] == 0;
+    if (stands) still = static_cast<int>(i) - 1;
+    staged[i] = !stands && (codec[i].converts || loop.strides[i][0] != 1);
+    any_staged = any_staged || staged[i];
   }
-  Loop<N>(operands).run([&](int64_t n, const std::array<int64_t, N>& at, const std::array<int64_t, N>& step) {
-    std::array<std::byte*, N> here;
-    std::array<bool, N> staged;
-    int still = -1;
-    bool any_staged = false;
-    for (size_t i = 0; i < N; ++i) {
-      here[i] = data[i] + at[i] * codec[i].size;
-      staged[i] = codec[i].converts || step[i] != 1;
-      if (still_runs && i > 0 && still < 0 && step[i] == 0) {
-        still = static_cast<int>(i) - 1;
-        staged[i] = false;
-      }
-      any_staged = any_staged || staged[i];
-    }
-    if (!any_staged) {
-      std::array<const void*, N - 1> in;
-      std::copy_n(here.begin() + 1, N - 1, in.begin());
-      run(functor, n, still, here[0], in.data());
-      return;
-    }
+  auto in_place = [&](int64_t n, const std::array<int64_t, N>& at, const std::array<int64_t, N>&) {
+    std::array<const void*, N - 1> in;
+    for (size_t i = 1; i < N; ++i) in[i - 1] = data[i] + at[i] * codec[i].size;
+    run(functor, n, still, data[0] + at[0] * codec[0].size, in.data());
+  };
+  auto through_buffers = [&](int64_t n, const std::array<int64_t, N>& at, const std::array<int64_t, N>& step) {
     alignas(64) std::byte buffers[N][kBlock * sizeof(double)];
     for (int64_t first = 0; first < n; first += kBlock) {
       const int64_t count = std::min(kBlock, n - first);
       std::array<const void*, N - 1> in;
       for (size_t i = 1; i < N; ++i) {
-        std::byte* const from = here[i] + first * step[i] * codec[i].size;
+        std::byte* const from = data[i] + (at[i] + first * step[i]) * codec[i].size;
         if (staged[i] && (first == 0 || step[i] != 0)) codec[i].load(from, step[i], count, buffers[i]);
         in[i - 1] = staged[i] ? buffers[i] : from;
       }
-      std::byte* const to = here[0] + first * step[0] * codec[0].size;
+      std::byte* const to = data[0] + (at[0] + first * step[0]) * codec[0].size;
       run(functor, count, still, staged[0] ? buffers[0] : to, in.data());
       if (staged[0]) codec[0].store(buffers[0], count, to, step[0]);
     }
-  });
+  };
+  if (any_staged)
+    loop.run(through_buffers);
+  else
+    loop.run(in_place);
 }
 
 template void map_runs<2>(const std::array<const Tensor*, 2>&, const void*, RunFunction*, bool);

@@ -92,16 +92,9 @@ struct ReducePlan {
       reduced.add({x.numel(), 1, 0});
       return;
     }
-    std::array<int64_t, kMaxDims> order{};
-    size_t n = 0;
-    for (int64_t d = x.dim() - 1; d >= 0; --d) {
-      if (x.sizes()[d] == 1) continue;
-      size_t k = n++;
-      for (; k > 0 && x.strides()[d] < x.strides()[order[k - 1]]; --k) order[k] = order[k - 1];
-      order[k] = d;
-    }
-    for (size_t i = 0; i < n; ++i) {
-      const int64_t d = order[i], size = x.sizes()[d];
+    for (int64_t d : by_rising_stride(x.strides())) {
+      const int64_t size = x.sizes()[d];
+      if (size == 1) continue;
       if (out.sizes()[d] == size)
         kept.add({size, x.strides()[d], out.strides()[d]});
       else

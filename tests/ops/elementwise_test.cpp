@@ -15,9 +15,8 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-// Field case 9: where(x > 2, log2 x, 2 x). The gradient is selected, not multiplied by 0, so the part that `where`
-// itself hands to the other branch is 0 even where that branch is infinite; a function that turns a 0 into NaN by its
-// own slope (0 · 1/0 in log) keeps it out by an input that is safe.
+// Field case 9: where(x > 2, log2 x, 2 x). The gradient is selected, not multiplied by 0, and a gradient of 0 stays 0
+// through log's infinite slope.
 TEST(Where, BranchNotTakenHasNoGradient) {
   Tensor x = from<float>({0, 2, 3}, {3}), infinite = full({3}, std::numeric_limits<float>::quiet_NaN());
   x.requires_grad_();
@@ -27,12 +26,31 @@ TEST(Where, BranchNotTakenHasNoGradient) {
   EXPECT_EQ(x.grad().to_vector<double>(), (Doubles{0, 0, 2}));
 
   x.set_grad({});
-  const Tensor safe = where(condition, x, ones_like(x));
-  sum(where(condition, log(safe) * (1 / std::log(2.0)), x * 2)).backward();
+  sum(where(condition, log(x) * (1 / std::log(2.0)), x * 2)).backward();
   const Doubles g = x.grad().to_vector<double>();
   EXPECT_EQ(g[0], 2);
   EXPECT_EQ(g[1], 2);
   EXPECT_NEAR(g[2], 0.4809, 1e-4);
+}
+
+// The same kind of fault in every op whose slope can be infinite: the branch is not taken, so its gradient is 0.
+TEST(Where, InfiniteSlopeOfABranchNotTakenIsNoGradient) {
+  const std::vector<std::pair<double, Tensor (*)(const Tensor&)>> cases{
+      {0, log},
+      {0, sqrt},
+      {0, rsqrt},
+      {1e4, exp},
+      {0, [](const Tensor& x) { return 1.0 / x; }},
+      {0, [](const Tensor& x) { return pow(x, 0.5); }},
+      {0, [](const Tensor& x) { return pow(x, full({1}, 0.5)); }},
+      {0, [](const Tensor& x) { return x * (1.0 / x.detach()); }},
+  };
+  for (size_t i = 0; i < cases.size(); ++i) {
+    Tensor x = full({1}, cases[i].first);
+    x.requires_grad_();
+    where(zeros({1}, boolean), cases[i].second(x), x * 3).backward();
+    EXPECT_EQ(x.grad().item(), 3) << "case " << i;
+  }
 }
 
 TEST(Where, UpstreamInfinityStaysOnItsSide) {
