@@ -33,8 +33,8 @@ Tensor Tensor::transpose(int64_t a, int64_t b) const {
                 [a, b](const Tensor& dy) -> Grads { return {raw::transpose(dy, a, b)}; });
 }
 
-Tensor Tensor::permute(std::initializer_list<int64_t> order) const {
-  return record("permute", {*this}, raw::permute(*this, order), [order = Shape(order)](const Tensor& dy) -> Grads {
+Tensor Tensor::permute(const Shape& order) const {
+  return record("permute", {*this}, raw::permute(*this, order), [order](const Tensor& dy) -> Grads {
     Shape inverse = order;
     for (int64_t i = 0; i < order.size(); ++i) inverse[wrap_dim("permute", order[i], order.size())] = i;
     return {raw::permute(dy, inverse)};

@@ -132,23 +132,17 @@ void Module::each_tensor(const std::string& prefix, const F& f) const {
   for (const Child& child : children_) child.module->each_tensor(join(prefix, child.name), f);
 }
 
-std::vector<Named> Module::parameters() const {
+std::vector<Named> Module::distinct(bool with_parameters, bool with_buffers) const {
   std::vector<Named> list;
   std::unordered_set<const Tensor::Impl*> seen;
   each_tensor("", [&](const std::string& name, const Tensor& x, bool trained) {
-    if (trained && seen.insert(&x.impl()).second) list.push_back({name, x});
+    if ((trained ? with_parameters : with_buffers) && seen.insert(&x.impl()).second) list.push_back({name, x});
   });
   return list;
 }
 
-std::vector<Named> Module::buffers() const {
-  std::vector<Named> list;
-  std::unordered_set<const Tensor::Impl*> seen;
-  each_tensor("", [&](const std::string& name, const Tensor& x, bool trained) {
-    if (!trained && seen.insert(&x.impl()).second) list.push_back({name, x});
-  });
-  return list;
-}
+std::vector<Named> Module::parameters() const { return distinct(true, false); }
+std::vector<Named> Module::buffers() const { return distinct(false, true); }
 
 int64_t Module::parameter_count() const {
   int64_t count = 0;
@@ -157,11 +151,8 @@ int64_t Module::parameter_count() const {
 }
 
 std::vector<Named> Module::state_dict() const {
-  std::vector<Named> list;
-  std::unordered_set<const Tensor::Impl*> seen;
-  each_tensor("", [&](const std::string& name, const Tensor& x, bool) {
-    if (seen.insert(&x.impl()).second) list.push_back({name, x.detach()});
-  });
+  std::vector<Named> list = distinct(true, true);
+  for (Named& one : list) one.value = one.value.detach();
   return list;
 }
 

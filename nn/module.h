@@ -145,6 +145,8 @@ class Module {
   void check_name(std::string_view name) const;
   static uint32_t building(std::string_view name);
   Module& attach(std::string_view name, std::unique_ptr<Module> child);
+  /// Tensors of this module and all below it, a shared one once.
+  std::vector<Named> distinct(bool with_parameters, bool with_buffers) const;
   template <class F>
   void each_tensor(const std::string& prefix, const F& f) const;
   void convert(const std::function<Tensor(const Module& owner, const Tensor& x, bool trained)>& f);

@@ -1,4 +1,5 @@
-// The kernel table and its callers: `kernels::add(a, b, out)` runs the function that a's device has for `add`.
+// The kernel table and its callers: `kernels::add(a, b, out)` runs the function that the operands' device has for
+// `add`.
 #pragma once
 
 #include <span>
@@ -21,22 +22,30 @@ const Table& table(DeviceType type);
 
 namespace detail {
 
-inline Device device_of(const Tensor& x) { return x.device(); }
-template <class First, class... Rest>
-Device device_of_arguments(const First& first, const Rest&... rest) {
-  if constexpr (std::is_convertible_v<const First&, const Tensor&>)
-    return first.device();
-  else if constexpr (requires { first.front().device(); })
-    return first.empty() ? Device{} : first.front().device();
+/// The device of one argument: the CPU for numbers, undefined tensors and empty lists.
+template <class Argument>
+Device device_of(const Argument& argument) {
+  if constexpr (requires { argument.defined() ? argument.device() : Device{}; })
+    return argument.defined() ? argument.device() : Device{};
+  else if constexpr (requires { argument.front().device(); })
+    return argument.empty() ? Device{} : argument.front().device();
   else
-    return device_of_arguments(rest...);
+    return {};
+}
+
+/// The device whose kernel runs: the first that is not the CPU, so that a copy between both is the device's.
+template <class... Arguments>
+Device device_of_call(const Arguments&... arguments) {
+  Device device;
+  (void)((device = device_of(arguments), !(device == cpu)) || ...);
+  return device;
 }
 
 template <auto Member>
 struct Caller;
 template <class... Args, void (*Table::*Member)(Args...)>
 struct Caller<Member> {
-  void operator()(Args... args) const { (table(device_of_arguments(args...).type).*Member)(args...); }
+  void operator()(Args... args) const { (table(device_of_call(args...).type).*Member)(args...); }
 };
 
 }  // namespace detail

@@ -86,6 +86,12 @@ Shape by_rising_stride(const Shape& strides) {
   return order;
 }
 
+Shape position_of(int64_t flat, const Shape& sizes) {
+  Shape position = sizes;
+  for (int64_t d = sizes.size() - 1; d >= 0; flat /= sizes[d], --d) position[d] = flat % sizes[d];
+  return position;
+}
+
 Shape broadcast(const char* op, const Shape& a, const Shape& b) {
   if (a == b) return a;
   const int64_t n = std::max(a.size(), b.size());

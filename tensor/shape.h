@@ -49,6 +49,8 @@ Shape contiguous_strides(const Shape& sizes);
 Shape channels_last_strides(const Shape& sizes);
 /// The dimensions from the smallest stride to the largest, later ones first among equals.
 Shape by_rising_stride(const Shape& strides);
+/// Where element `flat` in row-major order is: one index a dimension.
+Shape position_of(int64_t flat, const Shape& sizes);
 /// The common shape of two operands, numpy's rule; throws naming `op` where there is none.
 Shape broadcast(const char* op, const Shape& a, const Shape& b);
 /// A dimension counted from the end where negative; throws naming `op` where it is out of range.

@@ -75,7 +75,7 @@ class Tensor {
   Tensor transpose(int64_t a, int64_t b) const;
   /// The last two dimensions swapped.
   Tensor t() const { return transpose(-2, -1); }
-  Tensor permute(std::initializer_list<int64_t> order) const;
+  Tensor permute(const Shape& order) const;
   /// A view with size-1 dimensions repeated without copying; -1 keeps a size.
   Tensor expand(const Shape& sizes) const;
   /// The same values in another shape, one size may be -1; a view where strides allow it, else a copy.

@@ -196,12 +196,7 @@ Tensor merged_at_end(const char* op, const Tensor& x, const Shape& dims) {
     merged *= x.sizes()[d];
   }
   sizes.push_back(merged);
-  const Tensor moved = record("permute", {x}, raw::permute(x, order), [order](const Tensor& dy) -> Grads {
-    Shape inverse = order;
-    for (int64_t i = 0; i < order.size(); ++i) inverse[order[i]] = i;
-    return {raw::permute(dy, inverse)};
-  });
-  return moved.reshape(sizes);
+  return x.permute(order).reshape(sizes);
 }
 
 Tensor extreme(const char* op, const Tensor& x, const Shape& dims, bool largest, bool keepdim) {

@@ -19,15 +19,6 @@ Tensor still_along(const Tensor& x, int64_t dim, const Shape& sizes) {
   return raw::view(x, sizes, strides, x.offset());
 }
 
-Shape position_of(int64_t flat, const Shape& sizes) {
-  Shape position = sizes;
-  for (int64_t d = sizes.size() - 1; d >= 0; --d) {
-    position[d] = flat % sizes[d];
-    flat /= sizes[d];
-  }
-  return position;
-}
-
 }  // namespace
 
 void check_index(const Tensor& index, int64_t size, const char* op, const char* what) {

@@ -12,13 +12,6 @@
 namespace weft::cpu_kernels {
 namespace {
 
-/// The place of a flat index, as "[2, 0]".
-std::string place(int64_t flat, const Shape& sizes) {
-  Shape at = sizes;
-  for (int64_t d = sizes.size() - 1; d >= 0; flat /= sizes[d], --d) at[d] = flat % sizes[d];
-  return str(at);
-}
-
 /// Labels as i64 in row-major order; throws for one outside of the classes.
 Tensor checked_labels(const char* op, const Tensor& target, int64_t classes, int64_t ignore_index) {
   const Tensor labels = raw::contiguous(raw::to(target, DType::i64));
@@ -26,7 +19,7 @@ Tensor checked_labels(const char* op, const Tensor& target, int64_t classes, int
   for (int64_t i = 0; i < labels.numel(); ++i)
     WEFT_CHECK(label[i] == ignore_index || (0 <= label[i] && label[i] < classes), op,
                "label {} at {} is outside of the classes [0, {}) and is not ignore_index, {}", label[i],
-               place(i, target.sizes()), classes, ignore_index);
+               str(position_of(i, target.sizes())), classes, ignore_index);
   return labels;
 }
 

@@ -115,6 +115,22 @@ TEST(Tensor, OverlapIsSeen) {
   EXPECT_FALSE(raw::partly_overlap(x.narrow(0, 0, 2), x.narrow(0, 2, 2)));
 }
 
+TEST(Kernels, TheDeviceThatIsNotTheCpuRunsThem) {
+  struct Operand {
+    Device on;
+    bool there = true;
+    bool defined() const { return there; }
+    Device device() const { return on; }
+  };
+  const Device gpu{DeviceType::cuda, 1};
+  const Operand host{cpu}, far{gpu}, missing{gpu, false};
+  using kernels::detail::device_of_call;
+  EXPECT_EQ(device_of_call(host, far), gpu);  // a copy to the device
+  EXPECT_EQ(device_of_call(far, host), gpu);  // and back
+  EXPECT_EQ(device_of_call(host, missing, 2.5), cpu);
+  EXPECT_EQ(device_of_call(std::vector<Operand>{}, std::vector{far}), gpu);
+}
+
 TEST(Random, PhiloxMatchesThePublishedVectors) {
   // Random123's known answers for philox4x32-10.
   EXPECT_EQ(philox(0, 0, 0), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
