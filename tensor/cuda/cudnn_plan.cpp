@@ -1,0 +1,153 @@
+// The cache of plans, and running one. A device has one handle and one cache, and runs are queued under its lock:
+// cuDNN does not promise that a plan may be executed by two threads at once.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+#include "tensor/cuda/cudnn_graph.h"
+
+namespace weft::cudnn {
+namespace {
+
+int current_device() {
+  int device = 0;
+  if (const cudaError_t status = cudaGetDevice(&device); status != cudaSuccess)
+    fail("cuda", fmt::format("cudaGetDevice: {}", cudaGetErrorString(status)));
+  return device;
+}
+
+struct DeviceState {
+  std::mutex mutex;
+  cudnnHandle_t handle = nullptr;
+  PlanCache plans;
+};
+
+struct Devices {
+  std::mutex mutex;
+  std::unordered_map<int, std::unique_ptr<DeviceState>> states;
+};
+
+/// Never destroyed: at the program's end the driver may be gone before it.
+Devices& devices() {
+  static auto* all = new Devices;
+  return *all;
+}
+
+/// The current device's handle and plans, locked.
+class Lease {
+ public:
+  Lease() : state_(current()), lock_(state_.mutex) {
+    if (!state_.handle) check(cudnnCreate(&state_.handle), "cudnnCreate");
+  }
+  cudnnHandle_t handle() const { return state_.handle; }
+  std::shared_ptr<const Plan> plan(const ConvKey& key) { return state_.plans.find(key, Target(state_.handle)); }
+
+ private:
+  static DeviceState& current() {
+    const int device = current_device();
+    std::lock_guard lock(devices().mutex);
+    std::unique_ptr<DeviceState>& state = devices().states[device];
+    if (!state) state = std::make_unique<DeviceState>();
+    return *state;
+  }
+
+  DeviceState& state_;
+  std::lock_guard<std::mutex> lock_;
+};
+
+/// The largest power of two up to `most` that all addresses divide by.
+int64_t common_alignment(const Addresses& at, int64_t most) {
+  const auto bits = reinterpret_cast<uintptr_t>(at.x) | reinterpret_cast<uintptr_t>(at.w) |
+                    reinterpret_cast<uintptr_t>(at.y) | reinterpret_cast<uintptr_t>(at.bias);
+  while (most > 1 && bits % static_cast<uintptr_t>(most) != 0) most /= 2;
+  return most;
+}
+
+void* address_of(int64_t uid, const Addresses& at) {
+  const void* address = uid == kUidX ? at.x : uid == kUidW ? at.w : uid == kUidY ? at.y : at.bias;
+  return const_cast<void*>(address);
+}
+
+bool has_elements(const ConvKey& key) {
+  auto all = [](const Operand& o) {
+    return std::all_of(o.sizes.begin(), o.sizes.end(), [](int64_t n) { return n > 0; });
+  };
+  return all(key.x) && all(key.w) && all(key.y);
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> PlanCache::find(const ConvKey& key, const Target& target) {
+  std::lock_guard lock(mutex_);
+  if (const auto known = plans_.find(key); known != plans_.end()) {
+    ++counts_.hits;
+    return known->second;
+  }
+  ++counts_.misses;
+  std::string reason;
+  std::shared_ptr<const Plan> plan = find_plan(key, target, reason);
+  if (plans_.size() >= most_) plans_.clear(), counts_.plans = counts_.none = 0;
+  plans_.emplace(key, plan);
+  if (plan)
+    ++counts_.plans;
+  else
+    ++counts_.none, counts_.reason = std::move(reason);
+  return plan;
+}
+
+PlanStatistics PlanCache::statistics() const {
+  std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+void PlanCache::clear() {
+  std::lock_guard lock(mutex_);
+  plans_.clear();
+  counts_ = {};
+}
+
+bool has_plan(const ConvKey& key) { return has_elements(key) && Lease().plan(key) != nullptr; }
+
+bool convolution(const ConvKey& key, const Addresses& at, const Workspace& workspace, CUstream_st* stream) {
+  if (!has_elements(key)) return false;
+  ConvKey aligned = key;
+  aligned.alignment = common_alignment(at, key.alignment);
+  Lease device;
+  const std::shared_ptr<const Plan> plan = device.plan(aligned);
+  if (!plan) return false;
+  std::vector<void*> addresses;
+  for (const int64_t uid : plan->uids) addresses.push_back(address_of(uid, at));
+  void* const scratch = plan->workspace > 0 ? workspace(plan->workspace) : nullptr;
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variant pack");
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(plan->uids));
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(addresses));
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, scratch);
+  pack.finalize();
+  check(cudnnSetStream(device.handle(), stream), "cudnnSetStream");
+  check(cudnnBackendExecute(device.handle(), plan->descriptor().raw(), pack.raw()), "cudnnBackendExecute");
+  return true;
+}
+
+PlanStatistics plan_statistics() {
+  PlanStatistics sum;
+  std::lock_guard lock(devices().mutex);
+  for (const auto& [device, state] : devices().states) {
+    PlanStatistics one = state->plans.statistics();
+    sum.hits += one.hits, sum.misses += one.misses, sum.plans += one.plans, sum.none += one.none;
+    if (!one.reason.empty()) sum.reason = std::move(one.reason);
+  }
+  return sum;
+}
+
+void clear_plans() {
+  std::lock_guard lock(devices().mutex);
+  for (const auto& [device, state] : devices().states) state->plans.clear();
+}
+
+std::string device_description() {
+  Descriptor properties(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "device properties");
+  properties.set(CUDNN_ATTR_DEVICEPROP_DEVICE_ID, static_cast<int32_t>(current_device())).finalize();
+  return json_of(properties);
+}
+
+}  // namespace weft::cudnn
