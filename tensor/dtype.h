@@ -46,6 +46,8 @@ constexpr bool is_floating(DType t) {
 }
 
 std::string_view name(DType t);
+/// Throws "[op] wants <wanted>, got <dtype>".
+[[noreturn]] void fail_dtype(std::string_view op, std::string_view wanted, DType got);
 /// "f32" → DType::f32; throws for an unknown name.
 DType dtype_from(std::string_view name);
 
@@ -141,7 +143,7 @@ decltype(auto) dispatch_floating(std::string_view op, DType t, F&& f) {
     case DType::f16:
       return f.template operator()<Float16>();
     default:
-      fail(op, fmt::format("wants a floating dtype, got {}", name(t)));
+      fail_dtype(op, "a floating dtype", t);
   }
 }
 
@@ -154,7 +156,7 @@ decltype(auto) dispatch_index(std::string_view op, DType t, F&& f) {
     case DType::i64:
       return f.template operator()<int64_t>();
     default:
-      fail(op, fmt::format("wants indices of dtype i32 or i64, got {}", name(t)));
+      fail_dtype(op, "indices of dtype i32 or i64", t);
   }
 }
 

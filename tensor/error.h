@@ -2,7 +2,9 @@
 // through WEFT_ASSERT. Every message names the op and, inside a model, the module path.
 #pragma once
 
+#ifndef __CUDACC__
 #include <fmt/core.h>
+#endif
 
 #include <cstdint>
 #include <stdexcept>
@@ -42,12 +44,14 @@ class Scope {
 
 }  // namespace weft
 
+#ifndef __CUDACC__  // whose front end cannot read fmt; kernels leave checks to the ops
 /// A caller's mistake: `WEFT_CHECK(x.dim() == 4, "conv2d", "input wants 4 dimensions, got {}", x.dim())`.
 #define WEFT_CHECK(condition, op, ...)              \
   do {                                              \
     if (!(condition)) [[unlikely]]                  \
       ::weft::fail(op, ::fmt::format(__VA_ARGS__)); \
   } while (false)
+#endif
 
 /// A bug of ours.
 #define WEFT_ASSERT(condition)                             \

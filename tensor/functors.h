@@ -6,11 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#ifdef __CUDACC__
-#define WEFT_HD __host__ __device__ __forceinline__
-#else
-#define WEFT_HD inline __attribute__((always_inline))
-#endif
+#include "tensor/host_device.h"
 
 namespace weft::functors {
 
@@ -20,7 +16,9 @@ inline constexpr double kSqrt2OverPi = 0.79788456080286535588;
 
 }  // namespace weft::functors
 
-#if !defined(__CUDACC__)
+#ifdef WEFT_GPU
+#include "tensor/cuda/math.cuh"
+#else
 #include "tensor/cpu/math.h"
 #endif
 
@@ -42,9 +40,18 @@ struct modular<int64_t> {
 template <class T>
 using modular_t = typename modular<T>::type;
 
+/// x < 0, which asks nothing of a type that knows no sign.
+template <class T>
+WEFT_HD bool is_negative(T x) {
+  if constexpr (std::is_unsigned_v<T>)
+    return false;
+  else
+    return x < T(0);
+}
+
 // clang-format off
 struct neg { template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>(-static_cast<modular_t<T>>(x)); } };
-struct abs { template <class T> WEFT_HD T operator()(T x) const { return x < T(0) ? neg{}(x) : x == T(0) ? T(0) : x; } };
+struct abs { template <class T> WEFT_HD T operator()(T x) const { return is_negative(x) ? neg{}(x) : x == T(0) ? T(0) : x; } };
 struct square {
   template <class T> WEFT_HD T operator()(T x) const {
     return static_cast<T>(static_cast<modular_t<T>>(x) * static_cast<modular_t<T>>(x));
@@ -60,7 +67,7 @@ struct erf { template <class T> WEFT_HD T operator()(T x) const { return math::e
 struct sigmoid { template <class T> WEFT_HD T operator()(T x) const { return math::sigmoid(x); } };
 struct tanh { template <class T> WEFT_HD T operator()(T x) const { return math::tanh(x); } };
 /// NaN stays NaN.
-struct relu { template <class T> WEFT_HD T operator()(T x) const { return x < T(0) ? T(0) : x; } };
+struct relu { template <class T> WEFT_HD T operator()(T x) const { return is_negative(x) ? T(0) : x; } };
 /// x · Φ(x) with the normal distribution function (Hendrycks and Gimpel 2016).
 struct gelu {
   template <class T> WEFT_HD T operator()(T x) const { return T(0.5) * x * (T(1) + math::erf(x * T(kSqrtHalf))); }
@@ -78,12 +85,14 @@ struct softplus {
     return (x > T(0) ? x : T(0)) + math::log1p_unit(math::exp(x > T(0) ? -x : x));
   }
 };
-struct sign { template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>((x > T(0)) - (x < T(0))); } };
+struct sign { template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>((x > T(0)) - is_negative(x)); } };
 
 struct affine {
   double scale, shift;
   template <class T> WEFT_HD T operator()(T x) const { return x * static_cast<T>(scale) + static_cast<T>(shift); }
 };
+struct cube { template <class T> WEFT_HD T operator()(T x) const { return x * x * x; } };
+struct fourth_power { template <class T> WEFT_HD T operator()(T x) const { return (x * x) * (x * x); } };
 struct pow_scalar {
   double exponent;
   template <class T> WEFT_HD T operator()(T x) const { return static_cast<T>(std::pow(x, static_cast<T>(exponent))); }
@@ -169,6 +178,8 @@ struct clamp_grad {
     return x <= static_cast<T>(low) || x >= static_cast<T>(high) ? T(0) : dy;
   }
 };
+
+struct select { template <class T> WEFT_HD T operator()(bool condition, T a, T b) const { return condition ? a : b; } };
 
 struct eq { template <class T> WEFT_HD bool operator()(T a, T b) const { return a == b; } };
 struct ne { template <class T> WEFT_HD bool operator()(T a, T b) const { return a != b; } };

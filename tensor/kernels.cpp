@@ -1,6 +1,9 @@
 // Which device has which table.
 #include "tensor/kernels.h"
 
+#include "tensor/backend.h"
+#include "tensor/stream.h"
+
 namespace weft::kernels {
 namespace {
 
@@ -12,9 +15,15 @@ constexpr Table kCpu = {
 
 }  // namespace
 
-const Table& table(DeviceType type) {
-  WEFT_CHECK(type == DeviceType::cpu, "device", "this build has no kernels for {}", name(Device{type, 0}));
-  return kCpu;
+const Table& table(DeviceType type) { return type == DeviceType::cpu ? kCpu : backend(type).kernels; }
+
+const Table& table_in_use(Device device) {
+  use_device(device);
+  return backend(device.type).kernels;
+}
+
+void fail_devices(const char* kernel, Device a, Device b) {
+  fail(kernel, fmt::format("operands are on {} and {}; move one with to(device)", name(a), name(b)));
 }
 
 }  // namespace weft::kernels

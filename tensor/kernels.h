@@ -19,6 +19,9 @@ struct Table {
 
 /// The kernels of a device; throws where it has none.
 const Table& table(DeviceType type);
+/// The same for a device beside the CPU, which becomes the one that this thread works on.
+const Table& table_in_use(Device device);
+[[noreturn]] void fail_devices(const char* kernel, Device a, Device b);
 
 namespace detail {
 
@@ -41,23 +44,48 @@ Device device_of_call(const Arguments&... arguments) {
   return device;
 }
 
+/// Throws where a tensor among the arguments is not on `device`.
+template <class Argument>
+void check_device(const char* kernel, Device device, const Argument& argument) {
+  if constexpr (requires { argument.defined() ? argument.device() : Device{}; }) {
+    if (argument.defined() && !(argument.device() == device)) [[unlikely]]
+      fail_devices(kernel, device, argument.device());
+  }
+}
+
 template <auto Member>
 struct Caller;
 template <class... Args, void (*Table::*Member)(Args...)>
 struct Caller<Member> {
-  void operator()(Args... args) const { (table(device_of_call(args...).type).*Member)(args...); }
+  const char* name;
+
+  void operator()(Args... args) const {
+    const Device device = device_of_call(args...);
+    if (device == cpu) return (table(DeviceType::cpu).*Member)(args...);
+    if constexpr (!std::is_same_v<Caller, Caller<&Table::copy>>) (check_device(name, device, args), ...);
+    (table_in_use(device).*Member)(args...);
+  }
 };
 
 }  // namespace detail
 
-#define WEFT_KERNEL(name, ...) inline constexpr detail::Caller<&Table::name> name{};
+#define WEFT_KERNEL(name, ...) inline constexpr detail::Caller<&Table::name> name{#name};
 #include "tensor/kernels.def"
 #undef WEFT_KERNEL
 
 }  // namespace weft::kernels
 
+// Each device's functions. WEFT_GPU names the namespace of kernel sources: cuda_kernels, or simt_kernels where they are
+// compiled for the tests' emulator.
 namespace weft::cpu_kernels {
 #define WEFT_KERNEL(name, ...) void name(__VA_ARGS__);
 #include "tensor/kernels.def"
 #undef WEFT_KERNEL
 }  // namespace weft::cpu_kernels
+#ifdef WEFT_GPU
+namespace weft::WEFT_GPU {
+#define WEFT_KERNEL(name, ...) void name(__VA_ARGS__);
+#include "tensor/kernels.def"
+#undef WEFT_KERNEL
+}  // namespace weft::WEFT_GPU
+#endif

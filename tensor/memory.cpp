@@ -1,5 +1,6 @@
 // The caching allocator: free blocks are kept by size class (four classes a doubling, so at most a quarter is lost) and
-// handed out again, since touching fresh pages costs more than most kernels.
+// handed out again, since touching fresh pages costs more than most kernels. On a device they are kept by stream as
+// well: what was freed while kernels that use it still wait may be written by kernels behind them only.
 #include "tensor/memory.h"
 
 #include <sys/mman.h>
@@ -9,10 +10,13 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <mutex>
-#include <unordered_map>
 
+#include "tensor/backend.h"
 #include "tensor/error.h"
+#include "tensor/stream.h"
 
 namespace weft {
 namespace {
@@ -42,16 +46,51 @@ SizeClass size_class(int64_t bytes) {
   return {4 * exponent + static_cast<int>(steps) - 4, (rounded + kAlignment - 1) / kAlignment * kAlignment};
 }
 
+/// Where blocks come from: the system, or the runtime of a device, whose host memory is pinned.
+class Source {
+ public:
+  explicit Source(Device device, bool pinned) : device_(device), pinned_(pinned) {}
+
+  void* take(int64_t bytes) const {
+    if (device_ == cpu) return from_system(bytes);
+    use_device(device_);
+    const Backend& runtime = backend(device_.type);
+    return pinned_ ? runtime.allocate_host(bytes) : runtime.allocate(bytes);
+  }
+  void give_back(void* block) const {
+    if (device_ == cpu) return std::free(block);
+    use_device(device_);
+    const Backend& runtime = backend(device_.type);
+    pinned_ ? runtime.release_host(block) : runtime.release(block);
+  }
+  /// "cpu", "cuda:0", "pinned for cuda:0".
+  std::string name() const { return (pinned_ ? "pinned for " : "") + weft::name(device_); }
+
+ private:
+  static void* from_system(int64_t bytes) {
+    const int64_t alignment = bytes >= 2 * kHugePage ? kHugePage : kAlignment;
+    const int64_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    void* block = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
+    if (block && alignment == kHugePage) madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);
+    return block;
+  }
+
+  Device device_;
+  bool pinned_;
+};
+
 class Allocator {
  public:
-  void* allocate(int64_t bytes, uint32_t owner) {
+  explicit Allocator(Source source) : source_(source) {}
+
+  void* allocate(int64_t bytes, uint32_t owner, void* stream) {
     const SizeClass c = size_class(bytes);
     void* block = nullptr;
     {
       std::lock_guard lock(mutex_);
       const bool over = limit_ > 0 && stats_.live + bytes > limit_;
       if (over) fail_out_of_memory(bytes);
-      std::vector<void*>& list = free_.at(static_cast<size_t>(c.index));
+      std::vector<void*>& list = free_[stream][static_cast<size_t>(c.index)];
       if (!list.empty()) {
         block = list.back();
         list.pop_back();
@@ -59,10 +98,10 @@ class Allocator {
       }
     }
     const bool fresh = block == nullptr;
-    if (fresh) block = from_system(c.bytes);
+    if (fresh) block = source_.take(c.bytes);
     if (!block) {
       release_cache();
-      block = from_system(c.bytes);
+      block = source_.take(c.bytes);
     }
     std::lock_guard lock(mutex_);
     if (!block) fail_out_of_memory(bytes);
@@ -75,27 +114,30 @@ class Allocator {
     return block;
   }
 
-  void free(void* block, int64_t bytes, uint32_t owner) {
+  void free(void* block, int64_t bytes, uint32_t owner, void* stream) {
     const SizeClass c = size_class(bytes);
     std::unique_lock lock(mutex_);
     stats_.live -= bytes;
     owned_[owner] -= bytes;
     if (kCaching) {
-      free_[static_cast<size_t>(c.index)].push_back(block);
+      free_[stream][static_cast<size_t>(c.index)].push_back(block);
       stats_.cached += c.bytes;
     } else {
       lock.unlock();
-      std::free(block);
+      source_.give_back(block);
     }
   }
 
   void release_cache() {
-    std::lock_guard lock(mutex_);
-    for (std::vector<void*>& list : free_) {
-      for (void* block : list) std::free(block);
-      list.clear();
+    std::map<void*, Lists> blocks;
+    {
+      std::lock_guard lock(mutex_);
+      blocks.swap(free_);
+      stats_.cached = 0;
     }
-    stats_.cached = 0;
+    for (const auto& [stream, lists] : blocks)
+      for (const std::vector<void*>& list : lists)
+        for (void* block : list) source_.give_back(block);
   }
 
   memory::Statistics statistics() {
@@ -116,13 +158,7 @@ class Allocator {
   }
 
  private:
-  static void* from_system(int64_t bytes) {
-    const int64_t alignment = bytes >= 2 * kHugePage ? kHugePage : kAlignment;
-    const int64_t rounded = (bytes + alignment - 1) / alignment * alignment;
-    void* block = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
-    if (block && alignment == kHugePage) madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);
-    return block;
-  }
+  using Lists = std::array<std::vector<void*>, kClasses>;
 
   std::vector<memory::Owner> owners_locked() const {
     std::vector<memory::Owner> list;
@@ -133,8 +169,8 @@ class Allocator {
   }
 
   [[noreturn]] void fail_out_of_memory(int64_t bytes) const {
-    std::string text =
-        fmt::format("no room for {} bytes: {} live, {} at peak; held by", bytes, stats_.live, stats_.peak);
+    std::string text = fmt::format("no room for {} bytes on {}: {} live, {} at peak; held by", bytes, source_.name(),
+                                   stats_.live, stats_.peak);
     int shown = 0;
     for (const memory::Owner& owner : owners_locked()) {
       if (shown++ == 5) break;
@@ -144,17 +180,26 @@ class Allocator {
     fail("memory", text);
   }
 
+  const Source source_;
   std::mutex mutex_;
-  std::array<std::vector<void*>, kClasses> free_;
-  std::vector<int64_t> owned_;  // live bytes by path id
+  std::map<void*, Lists> free_;  // by stream
+  std::vector<int64_t> owned_;   // live bytes by path id
   memory::Statistics stats_;
   int64_t limit_ = 0;
 };
 
-Allocator& allocator(Device device) {
-  WEFT_CHECK(device.type == DeviceType::cpu, "memory", "no memory on device {}", name(device));
-  static Allocator* host = new Allocator;  // never destroyed: tensors may outlive static destruction
-  return *host;
+/// The allocator of a device, or of host memory pinned for it; never destroyed: tensors may outlive static destruction.
+Allocator& allocator(Device device, bool pinned = false) {
+  if (device == cpu) {
+    static Allocator* host = new Allocator(Source(cpu, false));
+    return *host;
+  }
+  static std::mutex mutex;
+  static auto* all = new std::map<std::tuple<DeviceType, int16_t, bool>, std::unique_ptr<Allocator>>;
+  std::lock_guard lock(mutex);
+  std::unique_ptr<Allocator>& made = (*all)[{device.type, device.index, pinned}];
+  if (!made) made = std::make_unique<Allocator>(Source(device, pinned));
+  return *made;
 }
 
 constexpr int64_t kGuard = 64;
@@ -162,39 +207,60 @@ constexpr int kGuardByte = 0xa5;
 std::atomic<int> checking{0};
 std::atomic<int64_t> damaged_blocks{0};
 
-bool intact(const unsigned char* zone) {
-  return std::all_of(zone, zone + kGuard, [](unsigned char b) { return b == kGuardByte; });
+/// Writes and reads on the host or, in the stream's order, on a device.
+void set_bytes(Device device, void* to, int value, int64_t bytes, void* stream) {
+  if (device == cpu)
+    std::memset(to, value, static_cast<size_t>(bytes));
+  else
+    backend(device.type).set_bytes(to, value, bytes, stream);
+}
+
+bool intact(Device device, const unsigned char* zone, void* stream) {
+  std::array<unsigned char, kGuard> bytes{};
+  if (device == cpu) {
+    std::memcpy(bytes.data(), zone, kGuard);
+  } else {
+    backend(device.type).copy(bytes.data(), zone, kGuard, stream);
+    backend(device.type).synchronize(stream);
+  }
+  return std::ranges::all_of(bytes, [](unsigned char b) { return b == kGuardByte; });
 }
 
 }  // namespace
 
-Storage::Storage(int64_t bytes, Device device)
-    : bytes_(bytes), device_(device), owner_(Scope::current()), guarded_(checking.load(std::memory_order_relaxed) > 0) {
+Storage::Storage(int64_t bytes, Device device, Device allocator)
+    : bytes_(bytes),
+      device_(device),
+      allocator_(allocator),
+      stream_(use_device(allocator)),
+      owner_(Scope::current()),
+      guarded_(checking.load(std::memory_order_relaxed) > 0) {
   WEFT_CHECK(bytes <= kMostBytes, "memory", "no room for {} bytes: no machine has as many", bytes);
-  if (!guarded_) {
-    data_ = allocator(device).allocate(bytes, owner_);
-    return;
+  const int64_t guard = guarded_ ? kGuard : 0;
+  auto* block = static_cast<unsigned char*>(
+      weft::allocator(allocator_, is_pinned()).allocate(bytes + 2 * guard, owner_, is_pinned() ? nullptr : stream_));
+  if (guarded_) {
+    set_bytes(device_, block, kGuardByte, kGuard, stream_);
+    set_bytes(device_, block + kGuard, 0xff, bytes, stream_);
+    set_bytes(device_, block + kGuard + bytes, kGuardByte, kGuard, stream_);
   }
-  auto* block = static_cast<unsigned char*>(allocator(device).allocate(bytes + 2 * kGuard, owner_));
-  std::memset(block, kGuardByte, kGuard);
-  std::memset(block + kGuard, 0xff, static_cast<size_t>(bytes));
-  std::memset(block + kGuard + bytes, kGuardByte, kGuard);
-  data_ = block + kGuard;
+  data_ = block + guard;
 }
 
 Storage::~Storage() {
-  if (!guarded_) {
-    allocator(device_).free(data_, bytes_, owner_);
-    return;
+  const int64_t guard = guarded_ ? kGuard : 0;
+  auto* block = static_cast<unsigned char*>(data_) - guard;
+  if (guarded_) {
+    if (!(device_ == cpu)) use_device(device_);
+    if (!intact(device_, block, stream_) || !intact(device_, block + kGuard + bytes_, stream_)) ++damaged_blocks;
   }
-  auto* block = static_cast<unsigned char*>(data_) - kGuard;
-  if (!intact(block) || !intact(block + kGuard + bytes_)) damaged_blocks.fetch_add(1);
-  allocator(device_).free(block, bytes_ + 2 * kGuard, owner_);
+  weft::allocator(allocator_, is_pinned()).free(block, bytes_ + 2 * guard, owner_, is_pinned() ? nullptr : stream_);
 }
 
 namespace memory {
 
 Statistics statistics(Device device) { return allocator(device).statistics(); }
+Statistics pinned_statistics(Device pinned_for) { return allocator(pinned_for, true).statistics(); }
 void reset_peak(Device device) { allocator(device).reset_peak(); }
 std::vector<Owner> owners(Device device) { return allocator(device).owners(); }
 void release_cache(Device device) { allocator(device).release_cache(); }

@@ -16,19 +16,26 @@ namespace weft {
 class Storage : public RefCounted {
  public:
   /// Allocates `bytes` (64-byte aligned, not initialised) and books them on the current module path.
-  Storage(int64_t bytes, Device device);
+  Storage(int64_t bytes, Device device) : Storage(bytes, device, device) {}
+  /// Host memory that `pinned_for` reads and writes by itself, without a copy of the driver's in between.
+  static Storage* pinned(int64_t bytes, Device pinned_for) { return new Storage(bytes, Device{}, pinned_for); }
   ~Storage() override;
 
   void* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
   Device device() const { return device_; }
+  /// Host memory of a device's runtime.
+  bool is_pinned() const { return !(allocator_ == device_); }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
+  Storage(int64_t bytes, Device device, Device allocator);
+
   void* data_ = nullptr;
   int64_t bytes_;
-  Device device_;
+  Device device_, allocator_;  // differ for pinned memory
+  void* stream_ = nullptr;     // in whose order the block is used: it is free for others of that stream only
   std::atomic<uint32_t> version_{0};
   uint32_t owner_;
   bool guarded_ = false;
@@ -49,7 +56,9 @@ struct Owner {
   int64_t bytes;
 };
 
+/// Of tensors on `device`; pinned host memory is counted on its own, by `pinned_statistics`.
 Statistics statistics(Device device = {});
+Statistics pinned_statistics(Device pinned_for);
 void reset_peak(Device device = {});
 /// Live bytes by the module that took them, largest first.
 std::vector<Owner> owners(Device device = {});

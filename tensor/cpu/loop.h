@@ -1,5 +1,5 @@
-// The one loop nest behind elementwise kernels: dimensions sorted and merged so that the innermost is as long and as
-// dense as the strides allow, cut into pieces for the threads, and run by a body that sees pointers and strides.
+// Elementwise loops of the CPU: the loop nest, cut into pieces for the threads, and run by a body that sees pointers and
+// strides.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "tensor/tensor.h"
+#include "tensor/loop_nest.h"
 #include "tensor/threads.h"
 
 namespace weft::cpu_kernels {
@@ -15,23 +15,12 @@ namespace weft::cpu_kernels {
 /// Elements below which a loop stays on one thread.
 inline constexpr int64_t kGrain = 16384;
 
-/// N operands of the same sizes; operand 0 is the output, whose memory order is followed.
+/// The loop nest over N operands; operand 0 is the output.
 template <size_t N>
-struct Loop {
-  int64_t ndim = 1;
-  int64_t numel = 0;
-  std::array<int64_t, kMaxDims> sizes{};                   // innermost first
-  std::array<std::array<int64_t, kMaxDims>, N> strides{};  // in elements
+struct Loop : LoopNest<N> {
   std::array<const Tensor*, N> operands{};
 
-  explicit Loop(std::array<const Tensor*, N> tensors) : numel(tensors[0]->numel()), operands(tensors) {
-    if (std::ranges::all_of(tensors, [](const Tensor* t) { return t->is_contiguous(); })) {
-      sizes[0] = numel;
-      for (auto& s : strides) s[0] = 1;
-      return;
-    }
-    sort_and_merge();
-  }
+  explicit Loop(std::array<const Tensor*, N> tensors) : LoopNest<N>(tensors), operands(tensors) {}
 
   /// body(n, offsets, strides): n elements of the innermost dimension, each operand starting at its offset.
   template <class Body>
@@ -39,30 +28,9 @@ struct Loop {
     parallel_for(numel, grain, [&](int64_t begin, int64_t end) { run_range(begin, end, body); });
   }
 
- private:
-  void sort_and_merge() {
-    const Tensor& out = *operands[0];
-    ndim = 0;
-    for (int64_t d : by_rising_stride(out.strides())) {
-      if (out.sizes()[d] == 1) continue;
-      bool merges = ndim > 0;
-      for (size_t i = 0; i < N && merges; ++i)
-        merges = operands[i]->strides()[d] ==
-                 strides[i][static_cast<size_t>(ndim - 1)] * sizes[static_cast<size_t>(ndim - 1)];
-      if (merges) {
-        sizes[static_cast<size_t>(ndim - 1)] *= out.sizes()[d];
-        continue;
-      }
-      sizes[static_cast<size_t>(ndim)] = out.sizes()[d];
-      for (size_t i = 0; i < N; ++i) strides[i][static_cast<size_t>(ndim)] = operands[i]->strides()[d];
-      ++ndim;
-    }
-    if (ndim == 0) {  // one element
-      ndim = 1;
-      sizes[0] = numel;
-    }
-  }
+  using LoopNest<N>::ndim, LoopNest<N>::numel, LoopNest<N>::sizes, LoopNest<N>::strides;
 
+ private:
   template <class Body>
   void run_range(int64_t begin, int64_t end, const Body& body) const {
     std::array<int64_t, N> step{}, offset{};

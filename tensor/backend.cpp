@@ -1,0 +1,96 @@
+// Opening plug-ins. They lie beside libweft itself.
+#include "tensor/backend.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "tensor/error.h"
+
+namespace weft {
+namespace {
+
+struct Plugin {
+  const char* device;
+  const char* file;
+  bool built;  // whether this build made it
+  std::once_flag opened = {};
+  const Backend* backend = nullptr;
+  std::string reason = {};  // why there is none
+};
+
+#ifdef WEFT_HAS_CUDA
+constexpr bool kHasCuda = true;
+#else
+constexpr bool kHasCuda = false;
+#endif
+
+/// dlopen's text "NAME: cannot open shared object file: …" says which file was missing.
+std::string missing_file(const std::string& text) {
+  const size_t end = text.find(": cannot open shared object file");
+  return end == std::string::npos ? std::string() : text.substr(0, end);
+}
+
+std::string open(Plugin& plugin) {
+  if (!plugin.built)
+    return fmt::format(
+        "this build has no part for it (it was configured with WEFT_CUDA=OFF, or found no CUDA toolkit)");
+  void* library = dlopen(plugin.file, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* said = dlerror();
+    const std::string text = said ? said : "no reason given", missing = missing_file(text);
+    if (missing == plugin.file) return fmt::format("{} is not where libweft.so is", plugin.file);
+    if (!missing.empty())
+      return fmt::format("the library {} is missing; install it, or name its folder in LD_LIBRARY_PATH", missing);
+    return text;
+  }
+  const auto function = reinterpret_cast<BackendFunction*>(dlsym(library, kBackendSymbol));
+  if (!function) return fmt::format("{} is no plug-in of Weft", plugin.file);
+  try {
+    const Backend* found = function();
+    if (found->table_bytes != static_cast<int64_t>(sizeof(Backend)))
+      return fmt::format("{} is of another version of Weft", plugin.file);
+    found->device_count();
+    plugin.backend = found;
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+Plugin& plugin_of(DeviceType type) {
+  static Plugin cuda{"CUDA", "libweft_cuda.so", kHasCuda};
+  static Plugin simt{"simt", "libweft_simt.so", true};
+  WEFT_ASSERT(type != DeviceType::cpu);
+  Plugin& plugin = type == DeviceType::cuda ? cuda : simt;
+  std::call_once(plugin.opened, [&] { plugin.reason = open(plugin); });
+  return plugin;
+}
+
+}  // namespace
+
+const Backend& backend(DeviceType type) {
+  const Plugin& plugin = plugin_of(type);
+  WEFT_CHECK(plugin.backend, "device", "no {} device: {}", plugin.device, plugin.reason);
+  return *plugin.backend;
+}
+
+std::string why_unavailable(Device device) {
+  if (device.type == DeviceType::cpu) return {};
+  const Plugin& plugin = plugin_of(device.type);
+  if (!plugin.backend) return fmt::format("no {} device: {}", plugin.device, plugin.reason);
+  const int count = plugin.backend->device_count();
+  if (device.index >= count)
+    return fmt::format("no device {}: this machine has {} {} device{}", name(device), count, plugin.device,
+                       count == 1 ? "" : "s");
+  return {};
+}
+
+int device_count(DeviceType type) {
+  if (type == DeviceType::cpu) return 1;
+  const Plugin& plugin = plugin_of(type);
+  return plugin.backend ? plugin.backend->device_count() : 0;
+}
+
+}  // namespace weft

@@ -1,0 +1,95 @@
+// Copies between dtypes, layouts and devices, and constant fills.
+#include "tensor/backend.h"
+#include "tensor/cuda/map.cuh"
+#include "tensor/view.h"
+
+namespace weft::WEFT_GPU {
+namespace {
+
+template <class To>
+struct Convert {
+  template <class From>
+  __device__ compute_t<To> operator()(From v) const {
+    if constexpr (std::is_same_v<To, bool>)
+      return v != From(0);
+    else
+      return static_cast<compute_t<To>>(v);
+  }
+};
+
+template <class T>
+struct Constant {
+  compute_t<T> value;
+  __device__ compute_t<T> operator()() const { return value; }
+};
+
+struct Identity {
+  template <class T>
+  __device__ T operator()(T v) const {
+    return v;
+  }
+};
+
+/// Elements of one size, whatever they mean.
+template <class Bits>
+void copy_bits(const Tensor& x, Tensor& out) {
+  if (x.numel() == 0) return;
+  map_pointers(Identity{}, LoopNest<2>({&out, &x}), std::index_sequence<0>{}, static_cast<Bits*>(out.raw_data()),
+               static_cast<const Bits*>(x.raw_data()));
+}
+
+bool same_dense_layout(const Tensor& x, const Tensor& out) {
+  return (x.is_contiguous() && out.is_contiguous()) || (x.strides() == out.strides() && raw::is_dense(x));
+}
+
+/// Both on the device in use.
+void copy_here(const Tensor& x, Tensor& out) {
+  if (x.dtype() != out.dtype()) {
+    dispatch(out.dtype(),
+             [&]<class To>() { dispatch(x.dtype(), [&]<class From>() { map<To, From>(Convert<To>{}, out, x); }); });
+    return;
+  }
+  if (same_dense_layout(x, out))
+    return backend(out.device().type).copy(out.raw_data(), x.raw_data(), x.bytes(), stream());
+  switch (size_of(x.dtype())) {
+    case 8:
+      return copy_bits<uint64_t>(x, out);
+    case 4:
+      return copy_bits<uint32_t>(x, out);
+    case 2:
+      return copy_bits<uint16_t>(x, out);
+    default:
+      return copy_bits<uint8_t>(x, out);
+  }
+}
+
+/// Bytes from one device's memory to another's: only between equal dtypes and dense layouts, so what differs is made
+/// equal on the side it starts from or ends at.
+void copy_across(const Tensor& x, Tensor& out) {
+  if (!(x.dtype() == out.dtype() && same_dense_layout(x, out))) {
+    const Tensor there = raw::contiguous(x);
+    Tensor here = empty(out.sizes(), {x.dtype(), out.device()});
+    copy_across(there, here);
+    return kernels::copy(here, out);
+  }
+  const Backend& runtime = backend((x.device() == cpu ? out : x).device().type);
+  runtime.copy(out.raw_data(), x.raw_data(), x.bytes(), stream());
+  // The host may read or change its side next.
+  if (out.device() == cpu || x.storage()->is_pinned()) runtime.synchronize(stream());
+}
+
+}  // namespace
+
+void copy(const Tensor& x, Tensor& out) {
+  WEFT_ASSERT(x.sizes() == out.sizes());
+  if (x.device() == out.device())
+    copy_here(x, out);
+  else
+    copy_across(x, out);
+}
+
+void fill(Tensor& out, Scalar value) {
+  dispatch(out.dtype(), [&]<class T>() { map<T>(Constant<T>{static_cast<compute_t<T>>(value.to<T>())}, out); });
+}
+
+}  // namespace weft::WEFT_GPU

@@ -1,0 +1,9 @@
+// Elementwise functions of two operands.
+#include "tensor/cuda/map.cuh"
+#include "tensor/functors.h"
+
+namespace weft::WEFT_GPU {
+
+#include "tensor/elementwise_binary.def"
+
+}  // namespace weft::WEFT_GPU

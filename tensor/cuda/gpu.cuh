@@ -1,0 +1,73 @@
+// What every kernel source includes. Under nvcc it is CUDA; under a host compiler it is the emulator of the tests,
+// whose header stands for CUDA's. Kernel sources launch through `launch` and take dynamic shared memory through
+// `dynamic_shared`, so that one text serves both.
+#pragma once
+
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#define WEFT_UNROLL _Pragma("unroll")
+#else
+#include <simt.h>
+#define WEFT_UNROLL
+#endif
+
+#include "tensor/cuda/check.h"
+#include "tensor/kernels.h"
+#include "tensor/stream.h"
+
+namespace weft::WEFT_GPU {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kFullWarp = 0xffffffffu;
+/// Threads of a block where nothing asks for another number.
+inline constexpr int kBlock = 256;
+/// Enough blocks to fill any device: beyond, a loop in the kernel takes strides of the grid.
+inline constexpr int64_t kMostBlocks = 4096;
+
+inline cudaStream_t stream() { return static_cast<cudaStream_t>(used_stream()); }
+
+/// Blocks of `block` threads for n elements, at least one.
+inline unsigned blocks_for(int64_t n, int64_t block = kBlock, int64_t most = kMostBlocks) {
+  const int64_t wanted = (n + block - 1) / block;
+  return static_cast<unsigned>(wanted < 1 ? 1 : wanted < most ? wanted : most);
+}
+
+/// The block's dynamic shared memory, as many elements as the launch asked bytes for.
+template <class T>
+__device__ T* dynamic_shared() {
+#ifdef __CUDACC__
+  extern __shared__ __align__(16) unsigned char weft_dynamic_shared[];
+  return reinterpret_cast<T*>(weft_dynamic_shared);
+#else
+  return static_cast<T*>(simt::dynamic_shared());
+#endif
+}
+
+/// kernel(args…) on the current stream, with `shared` bytes of dynamic shared memory.
+template <class... P, class... A>
+void launch(dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A&&... args) {
+#ifdef __CUDACC__
+  if (shared > 48 * 1024)
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared;
+  config.stream = stream();
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<A>(args)...));
+#else
+  simt::launch(grid, block, shared, stream(), kernel, std::forward<A>(args)...);
+#endif
+}
+
+/// The index of this thread in the grid, and how many threads the grid has, for loops over any number of elements.
+__device__ __forceinline__ int64_t grid_index() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ int64_t grid_size() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+
+/// V elements that are read and written at once.
+template <class T, int V>
+struct alignas(sizeof(T) * V) Pack {
+  T v[V];
+};
+
+}  // namespace weft::WEFT_GPU
