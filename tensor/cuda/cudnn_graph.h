@@ -138,6 +138,9 @@ struct Plan {
   ~Plan();
 };
 
+/// The addresses that an execution of the plan gets.
+Descriptor variant_pack(const Plan& plan, const Addresses& at, void* workspace);
+
 /// Notes that engines of a key must not carry.
 std::vector<cudnnBackendNumericalNote_t> banned_notes(const ConvKey& key);
 

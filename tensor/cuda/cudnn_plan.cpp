@@ -77,6 +77,17 @@ bool has_elements(const ConvKey& key) {
 
 }  // namespace
 
+Descriptor variant_pack(const Plan& plan, const Addresses& at, void* workspace) {
+  std::vector<void*> addresses;
+  for (const int64_t uid : plan.uids) addresses.push_back(address_of(uid, at));
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variant pack");
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(plan.uids));
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(addresses));
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
+  pack.finalize();
+  return pack;
+}
+
 std::shared_ptr<const Plan> PlanCache::find(const ConvKey& key, const Target& target) {
   std::lock_guard lock(mutex_);
   if (const auto known = plans_.find(key); known != plans_.end()) {
@@ -115,14 +126,7 @@ bool convolution(const ConvKey& key, const Addresses& at, const Workspace& works
   Lease device;
   const std::shared_ptr<const Plan> plan = device.plan(aligned);
   if (!plan) return false;
-  std::vector<void*> addresses;
-  for (const int64_t uid : plan->uids) addresses.push_back(address_of(uid, at));
-  void* const scratch = plan->workspace > 0 ? workspace(plan->workspace) : nullptr;
-  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variant pack");
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(plan->uids));
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(addresses));
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, scratch);
-  pack.finalize();
+  const Descriptor pack = variant_pack(*plan, at, plan->workspace > 0 ? workspace(plan->workspace) : nullptr);
   check(cudnnSetStream(device.handle(), stream), "cudnnSetStream");
   check(cudnnBackendExecute(device.handle(), plan->descriptor().raw(), pack.raw()), "cudnnBackendExecute");
   return true;

@@ -167,6 +167,18 @@ TEST_F(CudnnPlan, FilterHasSomethingToFilter) {
   EXPECT_GT(seen[CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC], 0);
 }
 
+// All that happens before an execution, with addresses that nobody reads.
+TEST_F(CudnnPlan, AddressesMakeAVariantPack) {
+  alignas(16) char memory[4] = {};
+  ConvKey key = key_of(mnist_conv2());
+  for (const Epilogue epilogue : {Epilogue::none, Epilogue::bias_relu}) {
+    key.epilogue = epilogue;
+    const auto found = plan(key);
+    ASSERT_NE(found, nullptr) << reason_;
+    EXPECT_NE(variant_pack(*found, {memory, memory, memory, memory}, memory).raw(), nullptr);
+  }
+}
+
 TEST_F(CudnnPlan, WorkspaceKeepsToItsLimit) {
   const ConvKey key = key_of(mnist_conv2());
   const auto free = plan(key), none = plan(key, 0);
