@@ -11,6 +11,7 @@ set(WEFT_GPU_KERNELS
 )
 # Host code of a backend; what stands behind blas.h and cudnn.h is each backend's own.
 set(WEFT_GPU_RUNTIME
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/cudnn_key.cpp
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/runtime.cpp
 )
 
@@ -65,8 +66,19 @@ if(NOT TARGET CUDA::cublasLt)
   weft_no_cuda("the toolkit of ${CMAKE_CUDA_COMPILER} has no cuBLAS")
   return()
 endif()
+list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_SOURCE_DIR}/cmake)
+find_package(CUDNN 9.8 QUIET)
+if(NOT TARGET CUDNN::cudnn)
+  weft_no_cuda("no cuDNN of version 9.8 or newer was found (in the toolkit, CUDNN_ROOT, or NVIDIA's Python package)")
+  return()
+endif()
 
-add_library(weft_cuda MODULE ${WEFT_GPU_KERNELS} ${WEFT_GPU_RUNTIME})
+# What only the CUDA plug-in has, and its tests.
+set(WEFT_CUDNN
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/cudnn_graph.cpp
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/cudnn_plan.cpp
+)
+add_library(weft_cuda MODULE ${WEFT_GPU_KERNELS} ${WEFT_GPU_RUNTIME} ${WEFT_CUDNN})
 target_compile_definitions(weft_cuda PRIVATE WEFT_GPU=cuda_kernels)
 target_compile_options(weft_cuda PRIVATE
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra>
@@ -74,7 +86,7 @@ target_compile_options(weft_cuda PRIVATE
 if(WEFT_WERROR)
   target_compile_options(weft_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
-target_link_libraries(weft_cuda PRIVATE weft CUDA::cudart_static CUDA::cublas CUDA::cublasLt)
+target_link_libraries(weft_cuda PRIVATE weft CUDA::cudart_static CUDA::cublas CUDA::cublasLt CUDNN::cudnn)
 set_target_properties(weft_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} BUILD_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}"
                                            INSTALL_RPATH "$ORIGIN" CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
 target_compile_definitions(weft PRIVATE WEFT_HAS_CUDA)
