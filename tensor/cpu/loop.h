@@ -1,5 +1,5 @@
-// Elementwise loops of the CPU: the loop nest, cut into pieces for the threads, and run by a body that sees pointers and
-// strides.
+// Elementwise loops of the CPU: the loop nest, cut into pieces for the threads, and run by a body that sees pointers
+// and strides.
 #pragma once
 
 #include <algorithm>

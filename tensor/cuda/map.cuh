@@ -34,26 +34,30 @@ struct MapLayout {
   int64_t strides[N][kMaxDims] = {};
 };
 
+/// V elements from p on, or one of them V times.
+template <int V, class T>
+__device__ __forceinline__ Pack<T, V> load_pack(const T* p, bool still) {
+  if (!still) return *reinterpret_cast<const Pack<T, V>*>(p);
+  Pack<T, V> values;
+  WEFT_UNROLL
+  for (int k = 0; k < V; ++k) values.v[k] = *p;
+  return values;
+}
+
+template <int V, class F, class Out, class... In>
+__device__ __forceinline__ void apply_pack(const F& f, Out* out, const Pack<In, V>&... in) {
+  Pack<Out, V> results;
+  WEFT_UNROLL
+  for (int k = 0; k < V; ++k) results.v[k] = static_cast<Out>(f(static_cast<compute_t<In>>(in.v[k])...));
+  *reinterpret_cast<Pack<Out, V>*>(out) = results;
+}
+
+/// One chunk: V elements at once, or `count` one by one.
 template <int V, class F, class Out, class... In, size_t... I>
 __device__ __forceinline__ void map_chunk(const F& f, uint32_t still, const int64_t* offset, int count, Out* out,
                                           std::index_sequence<I...>, const In*... in) {
-  Pack<Out, V> results;
   if (V > 1 && count == V) {
-    const auto operands = [&]<class T>(const T* p, uint32_t bit) {
-      Pack<T, V> values;
-      if (still & bit) {
-        WEFT_UNROLL
-        for (int k = 0; k < V; ++k) values.v[k] = *p;
-      } else {
-        values = *reinterpret_cast<const Pack<T, V>*>(p);
-      }
-      return values;
-    };
-    const std::tuple<Pack<In, V>...> values{operands(in + offset[I + 1], 2u << I)...};
-    WEFT_UNROLL
-    for (int k = 0; k < V; ++k)
-      results.v[k] = static_cast<Out>(f(static_cast<compute_t<In>>(std::get<I>(values).v[k])...));
-    *reinterpret_cast<Pack<Out, V>*>(out + offset[0]) = results;
+    apply_pack<V, F, Out, In...>(f, out + offset[0], load_pack<V>(in + offset[I + 1], still & (2u << I))...);
     return;
   }
   for (int k = 0; k < count; ++k)
@@ -97,7 +101,8 @@ bool as_chunks(const LoopNest<N>& nest, int64_t V, const std::array<const void*,
   layout.ndim = static_cast<int>(nest.ndim);
   layout.chunks = static_cast<uint32_t>(nest.numel / V);
   layout.tail = static_cast<uint32_t>(nest.numel % V);
-  for (int64_t d = 0; d < nest.ndim; ++d) layout.sizes[d] = Divider(d == 0 ? nest.sizes[0] / V : nest.sizes[d]);
+  for (int64_t d = 0; d < nest.ndim; ++d)
+    layout.sizes[d] = Divider(d == 0 ? std::max<int64_t>(nest.sizes[0] / V, 1) : nest.sizes[d]);
   for (size_t k = 0; k < N; ++k) {
     const bool still = nest.strides[k][0] == 0 && k > 0;
     if (V > 1 && !still && (nest.strides[k][0] != 1 || reinterpret_cast<uintptr_t>(data[k]) % (V * bytes[k]) != 0))

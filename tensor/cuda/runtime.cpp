@@ -192,11 +192,16 @@ namespace WEFT_GPU {  // until all kernels are there
 }  // namespace WEFT_GPU
 namespace {
 
+template <class... Args>
+auto or_missing(void (*kernel)(Args...)) {
+  return kernel ? kernel : +[](Args...) { fail("device", "this kernel is not there yet"); };
+}
+
 const Backend kBackend{
     .table_bytes = sizeof(Backend),
     .kernels =
         {
-#define WEFT_KERNEL(name, ...) .name = &WEFT_GPU::name,
+#define WEFT_KERNEL(name, ...) .name = or_missing(&WEFT_GPU::name),
 #include "tensor/kernels.def"
 #undef WEFT_KERNEL
         },

@@ -1,6 +1,7 @@
 // The table of all op cases, and how their inputs are made.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 #include "tensor/random.h"
@@ -80,6 +81,9 @@ OpCases all_cases() {
   return all;
 }
 
-std::vector<Device> test_devices() { return {cpu}; }
+Device test_device() {
+  const char* wanted = std::getenv("WEFT_TEST_DEVICE");
+  return wanted ? device_from(wanted) : cpu;
+}
 
 }  // namespace weft::testing

@@ -89,7 +89,7 @@ OpCases pool_cases();
 OpCases softmax_cases();
 
 OpCases all_cases();
-/// Where op tests run: the CPU, and other devices this build has.
-std::vector<Device> test_devices();
+/// Where op tests run: the CPU, or what the environment names in WEFT_TEST_DEVICE.
+Device test_device();
 
 }  // namespace weft::testing

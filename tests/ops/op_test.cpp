@@ -86,29 +86,28 @@ class OpDifferencesTest : public OpTest {};
 
 TEST_P(OpReferenceTest, ValueMatchesReference) {
   const OpCase& c = GetParam();
-  for (const Device device : test_devices()) {
-    for (const DType dtype : c.dtypes) {
-      SCOPED_TRACE(std::string(name(dtype)) + " on " + name(device));
-      const int64_t damaged = memory::Checking::damaged();
-      {
-        const memory::Checking poisoned;
-        const std::vector<Tensor> inputs = make_inputs(c.inputs, dtype, device);
-        std::vector<Ref> refs;
-        for (const Tensor& x : inputs) refs.push_back(to_ref(x));
-        const Tensor y = c.run(inputs);
-        EXPECT_EQ(y.device(), device);
-        EXPECT_TRUE(near(y, c.reference(refs), tolerance(c, dtype)));
-        for (size_t i = 0; i < inputs.size(); ++i)
-          EXPECT_TRUE(near(inputs[i], refs[i], 0)) << "input " << i << " was changed";
-      }
-      EXPECT_EQ(memory::Checking::damaged(), damaged) << "wrote outside of its memory";
+  const Device device = test_device();
+  for (const DType dtype : c.dtypes) {
+    SCOPED_TRACE(name(dtype));
+    const int64_t damaged = memory::Checking::damaged();
+    {
+      const memory::Checking poisoned;
+      const std::vector<Tensor> inputs = make_inputs(c.inputs, dtype, device);
+      std::vector<Ref> refs;
+      for (const Tensor& x : inputs) refs.push_back(to_ref(x));
+      const Tensor y = c.run(inputs);
+      EXPECT_EQ(y.device(), device);
+      EXPECT_TRUE(near(y, c.reference(refs), tolerance(c, dtype)));
+      for (size_t i = 0; i < inputs.size(); ++i)
+        EXPECT_TRUE(near(inputs[i], refs[i], 0)) << "input " << i << " was changed";
     }
+    EXPECT_EQ(memory::Checking::damaged(), damaged) << "wrote outside of its memory";
   }
 }
 
 TEST_P(OpTest, LayoutDoesNotMatter) {
   const OpCase& c = GetParam();
-  const std::vector<Tensor> inputs = make_inputs(c.inputs, c.dtypes[0]);
+  const std::vector<Tensor> inputs = make_inputs(c.inputs, c.dtypes[0], test_device());
   std::vector<Tensor> strided;
   for (const Tensor& x : inputs) strided.push_back(in_other_layout(x));
   EXPECT_TRUE(near(c.run(strided), to_ref(c.run(inputs)), tolerance(c, c.dtypes[0])));
@@ -116,26 +115,28 @@ TEST_P(OpTest, LayoutDoesNotMatter) {
 
 TEST_P(OpTest, RepeatsBitForBit) {
   const OpCase& c = GetParam();
-  const std::vector<Tensor> inputs = make_inputs(c.inputs, c.dtypes[0]);
+  const std::vector<Tensor> inputs = make_inputs(c.inputs, c.dtypes[0], test_device());
   EXPECT_TRUE(equal(c.run(inputs), c.run(inputs)));
 }
 
 TEST_P(OpDifferencesTest, GradientMatchesDifferences) {
   const OpCase& c = GetParam();
-  const GradcheckResult result = gradcheck(c.run, make_inputs(c.inputs, DType::f64));
+  const GradcheckResult result = gradcheck(c.run, make_inputs(c.inputs, DType::f64, test_device()));
   EXPECT_TRUE(result.ok) << result.message;
 }
 
+// The double one is the CPU's, on any device.
 TEST_P(OpGradientTest, SinglePrecisionGradientMatchesDouble) {
   const OpCase& c = GetParam();
   const std::vector<Tensor> single = make_inputs(c.inputs, DType::f32);
-  std::vector<Tensor> wide, strided;
+  std::vector<Tensor> wide, dense, strided;
   for (const Tensor& x : single) {
     wide.push_back(is_floating(x.dtype()) ? raw::to(x, DType::f64) : x);
-    strided.push_back(in_other_layout(x));
+    dense.push_back(x.to(test_device()));
+    strided.push_back(in_other_layout(dense.back()));
   }
   const std::vector<Tensor> wanted = gradients(c, wide);
-  for (const auto& inputs : {single, strided}) {
+  for (const auto& inputs : {dense, strided}) {
     const std::vector<Tensor> got = gradients(c, inputs);
     for (size_t i = 0; i < wanted.size(); ++i) {
       ASSERT_EQ(got[i].defined(), wanted[i].defined());
