@@ -1,5 +1,5 @@
-// Convolutions of images, channels-last from input to output: Winograd's for 3x3 in f32, else oneDNN for f32 and bf16;
-// plain loops for f64; f16 goes through f32.
+// Convolutions of images, channels-last from input to output: Winograd's for 3x3 in f32, else oneDNN for f32, and for
+// bf16 where the CPU has it; 16-bit types go through f32 otherwise. Plain loops for f64.
 #include "tensor/cpu/onednn.h"
 #include "tensor/cpu/winograd.h"
 #include "tensor/kernels.h"
@@ -70,22 +70,25 @@ struct Problem {
   }
 };
 
-void forward_onednn(const Tensor& x_any, const Tensor& weight_any, const Tensor& bias, const ConvParameters& c,
+/// This and the two below: false, and nothing done, where oneDNN has only plain loops for a 16-bit convolution.
+bool forward_onednn(const Tensor& x_any, const Tensor& weight_any, const Tensor& bias, const ConvParameters& c,
                     Activation activation, Tensor& out) {
   const Tensor x = raw::channels_last(x_any), weight = with_groups(raw::contiguous(weight_any), c.groups);
   const Problem problem('f', x.sizes(), weight_any.sizes(), out.sizes(), bias.defined(), out.dtype(), c, activation);
   const onednn::Prepared& p = onednn::prepared(problem.key, [&] {
     const auto pd = problem.forward(onednn::attributes(activation));
     return onednn::Prepared{dnnl::convolution_forward(pd), problem.x, pd.weights_desc(), problem.bias, problem.y,
-                            pd.scratchpad_desc()};
+                            pd.scratchpad_desc(), onednn::is_plain_loops(pd)};
   });
+  if (p.plain_loops && out.dtype() != DType::f32) return false;
   onednn::run(p, {{DNNL_ARG_SRC, x.raw_data(), problem.x, &p.source},
                   {DNNL_ARG_WEIGHTS, weight.raw_data(), onednn::describe(weight), &p.weights},
                   {DNNL_ARG_BIAS, bias.defined() ? bias.raw_data() : nullptr, problem.bias, &p.bias},
                   {DNNL_ARG_DST, out.raw_data(), problem.y, &p.destination, true}});
+  return true;
 }
 
-void backward_data_onednn(const Tensor& dy_any, const Tensor& weight_any, const ConvParameters& c, Tensor& dx) {
+bool backward_data_onednn(const Tensor& dy_any, const Tensor& weight_any, const ConvParameters& c, Tensor& dx) {
   const Tensor dy = raw::channels_last(dy_any), weight = with_groups(raw::contiguous(weight_any), c.groups);
   const Problem problem('d', dx.sizes(), weight_any.sizes(), dy.sizes(), false, dx.dtype(), c, Activation::none);
   const onednn::Prepared& p = onednn::prepared(problem.key, [&] {
@@ -103,14 +106,17 @@ void backward_data_onednn(const Tensor& dy_any, const Tensor& weight_any, const 
         problem.g.dilation, problem.g.padding, problem.g.padding_end, hint, attr);
 #endif
     return onednn::Prepared{
-        dnnl::convolution_backward_data(pd), problem.x, pd.weights_desc(), {}, problem.y, pd.scratchpad_desc()};
+        dnnl::convolution_backward_data(pd), problem.x, pd.weights_desc(), {}, problem.y, pd.scratchpad_desc(),
+        onednn::is_plain_loops(pd)};
   });
+  if (p.plain_loops && dx.dtype() != DType::f32) return false;
   onednn::run(p, {{DNNL_ARG_DIFF_DST, dy.raw_data(), problem.y, &p.destination},
                   {DNNL_ARG_WEIGHTS, weight.raw_data(), onednn::describe(weight), &p.weights},
                   {DNNL_ARG_DIFF_SRC, dx.raw_data(), problem.x, &p.source, true}});
+  return true;
 }
 
-void backward_weight_onednn(const Tensor& x_any, const Tensor& dy_any, const ConvParameters& c, Tensor& dweight,
+bool backward_weight_onednn(const Tensor& x_any, const Tensor& dy_any, const ConvParameters& c, Tensor& dweight,
                             Tensor& dbias) {
   const Tensor x = raw::channels_last(x_any), dy = raw::channels_last(dy_any);
   const Tensor target = with_groups(dweight, c.groups);
@@ -143,12 +149,15 @@ void backward_weight_onednn(const Tensor& x_any, const Tensor& dy_any, const Con
                             pd.diff_weights_desc(),
                             problem.bias,
                             problem.y,
-                            pd.scratchpad_desc()};
+                            pd.scratchpad_desc(),
+                            onednn::is_plain_loops(pd)};
   });
+  if (p.plain_loops && dweight.dtype() != DType::f32) return false;
   onednn::run(p, {{DNNL_ARG_SRC, x.raw_data(), problem.x, &p.source},
                   {DNNL_ARG_DIFF_DST, dy.raw_data(), problem.y, &p.destination},
                   {DNNL_ARG_DIFF_WEIGHTS, target.raw_data(), onednn::describe(target), &p.weights, true},
                   {DNNL_ARG_DIFF_BIAS, dbias.defined() ? dbias.raw_data() : nullptr, problem.bias, &p.bias, true}});
+  return true;
 }
 
 /// Visits every (output position, weight, input position) of one image and one group: the plain convolution, for f64.
@@ -235,13 +244,15 @@ void conv(const Tensor& x, const Tensor& weight, const Tensor& bias, ConvParamet
     return winograd_forward(raw::channels_last(x), weight, bias, c.padding, activation, out);
   switch (out.dtype()) {
     case DType::f32:
-    case DType::bf16:
-      return forward_onednn(x, weight, bias, c, activation, out);
+      forward_onednn(x, weight, bias, c, activation, out);
+      return;
     case DType::f64:
       return forward_f64(x, weight, bias, c, activation, out);
+    case DType::bf16:
     case DType::f16: {
+      if (onednn::multiplies(out.dtype()) && forward_onednn(x, weight, bias, c, activation, out)) return;
       Tensor wide = empty_channels_last(out.sizes());
-      forward_onednn(widened(x), widened(weight), widened(bias), c, activation, wide);
+      conv(widened(x), widened(weight), widened(bias), c, activation, wide);
       return copy(wide, out);
     }
     default:
@@ -257,13 +268,15 @@ void conv_backward_data(const Tensor& dy, const Tensor& weight, ConvParameters c
     return winograd_backward_data(raw::channels_last(dy), weight, c.padding, dx);
   switch (dx.dtype()) {
     case DType::f32:
-    case DType::bf16:
-      return backward_data_onednn(dy, weight, c, dx);
+      backward_data_onednn(dy, weight, c, dx);
+      return;
     case DType::f64:
       return backward_data_f64(dy, weight, c, dx);
+    case DType::bf16:
     case DType::f16: {
+      if (onednn::multiplies(dx.dtype()) && backward_data_onednn(dy, weight, c, dx)) return;
       Tensor wide = empty_channels_last(dx.sizes());
-      backward_data_onednn(widened(dy), widened(weight), c, wide);
+      conv_backward_data(widened(dy), widened(weight), c, wide);
       return copy(wide, dx);
     }
     default:
@@ -283,13 +296,15 @@ void conv_backward_weight(const Tensor& x, const Tensor& dy, ConvParameters c, T
     return winograd_backward_weight(raw::channels_last(x), raw::channels_last(dy), c.padding, dweight, dbias);
   switch (dweight.dtype()) {
     case DType::f32:
-    case DType::bf16:
-      return backward_weight_onednn(x, dy, c, dweight, dbias);
+      backward_weight_onednn(x, dy, c, dweight, dbias);
+      return;
     case DType::f64:
       return backward_weight_f64(x, dy, c, dweight, dbias);
+    case DType::bf16:
     case DType::f16: {
+      if (onednn::multiplies(dweight.dtype()) && backward_weight_onednn(x, dy, c, dweight, dbias)) return;
       Tensor wide = empty(dweight.sizes()), wide_bias = dbias.defined() ? empty(dbias.sizes()) : Tensor();
-      backward_weight_onednn(widened(x), widened(dy), c, wide, wide_bias);
+      conv_backward_weight(widened(x), widened(dy), c, wide, wide_bias);
       if (dbias.defined()) copy(wide_bias, dbias);
       return copy(wide, dweight);
     }

@@ -1,4 +1,5 @@
-// Matrix products: oneDNN for f32 and bf16, a blocked loop for f64; f16 goes through f32.
+// Matrix products: oneDNN for f32, and for bf16 where the CPU has it; 16-bit types go through f32 otherwise. A plain
+// loop for f64.
 #include "tensor/cpu/onednn.h"
 #include "tensor/kernels.h"
 #include "tensor/threads.h"
@@ -23,12 +24,20 @@ Tensor as_matrices(const Tensor& x) {
   return raw::clone(raw::contiguous(x));
 }
 
+bool has_expanded_batch(const Tensor& x) { return x.dim() == 3 && x.sizes()[0] > 1 && x.strides()[0] == 0; }
+
 /// A batch that was expanded is one matrix to oneDNN.
-Tensor without_expanded_batch(const Tensor& x) {
-  return x.dim() == 3 && x.sizes()[0] > 1 && x.strides()[0] == 0 ? raw::narrow(x, 0, 0, 1) : x;
+Tensor without_expanded_batch(const Tensor& x) { return has_expanded_batch(x) ? raw::narrow(x, 0, 0, 1) : x; }
+
+/// A batch of matrices that all meet the same b, as one matrix of all their rows: x itself where that needs a copy.
+Tensor rows_of_batch(const Tensor& x) {
+  const Shape &sizes = x.sizes(), &strides = x.strides();
+  if (strides[0] != sizes[1] * strides[1]) return x;
+  return raw::view(x, {sizes[0] * sizes[1], sizes[2]}, {strides[1], strides[2]}, x.offset());
 }
 
-void matmul_onednn(const Tensor& a_any, const Tensor& b_any, const Tensor& bias, Activation activation, Tensor& out) {
+/// False, and nothing done, where oneDNN has only plain loops for a 16-bit product.
+bool matmul_onednn(const Tensor& a_any, const Tensor& b_any, const Tensor& bias, Activation activation, Tensor& out) {
   const Tensor a = as_matrices(without_expanded_batch(a_any)), b = as_matrices(without_expanded_batch(b_any));
   Shape bias_sizes = Shape::filled(out.dim(), 1);
   bias_sizes[out.dim() - 1] = out.sizes().back();
@@ -49,12 +58,24 @@ void matmul_onednn(const Tensor& a_any, const Tensor& b_any, const Tensor& bias,
         ? dnnl::matmul::primitive_desc(onednn::engine(), a_desc, b_desc, bias_desc, out_desc, attr)
         : dnnl::matmul::primitive_desc(onednn::engine(), a_desc, b_desc, out_desc, attr);
 #endif
-    return onednn::Prepared{dnnl::matmul(pd), a_desc, b_desc, bias_desc, out_desc, pd.scratchpad_desc()};
+    return onednn::Prepared{dnnl::matmul(pd), a_desc, b_desc, bias_desc, out_desc, pd.scratchpad_desc(),
+                            onednn::is_plain_loops(pd)};
   });
+  if (p.plain_loops) {
+    if (has_expanded_batch(a_any) || has_expanded_batch(b_any))
+      return matmul_onednn(raw::contiguous(a_any), raw::contiguous(b_any), bias, activation, out);
+    if (out.dtype() != DType::f32) return false;
+  }
   onednn::run(p, {{DNNL_ARG_SRC, a.raw_data(), a_desc, &p.source},
                   {DNNL_ARG_WEIGHTS, b.raw_data(), b_desc, &p.weights},
                   {DNNL_ARG_BIAS, bias.defined() ? bias.raw_data() : nullptr, bias_desc, &p.bias},
                   {DNNL_ARG_DST, out.raw_data(), out_desc, &p.destination, true}});
+  return true;
+}
+
+/// In f32, an expanded batch staying one matrix.
+Tensor widened(const Tensor& x) {
+  return x.defined() ? raw::expand(raw::to(without_expanded_batch(x), DType::f32), x.sizes()) : x;
 }
 
 /// f64 is for gradient checks and references: correct, threaded, no more.
@@ -93,15 +114,22 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& bias, Activation act
     if (activation == Activation::relu) relu(out, out);
     return;
   }
+  if (out.dim() == 3 && out.sizes()[0] > 1 && b.strides()[0] == 0) {
+    const Tensor rows = rows_of_batch(a);
+    Tensor out_rows = rows_of_batch(out);
+    if (rows.dim() == 2) return matmul(rows, raw::select(b, 0, 0), bias, activation, out_rows);
+  }
   switch (out.dtype()) {
     case DType::f32:
-    case DType::bf16:
-      return matmul_onednn(a, b, bias, activation, out);
+      matmul_onednn(a, b, bias, activation, out);
+      return;
     case DType::f64:
       return matmul_f64(a, b, bias, activation, out);
+    case DType::bf16:
     case DType::f16: {
+      if (onednn::multiplies(out.dtype()) && matmul_onednn(a, b, bias, activation, out)) return;
       Tensor wide = empty(out.sizes(), DType::f32);
-      matmul_onednn(raw::to(a, f32), raw::to(b, f32), bias.defined() ? raw::to(bias, f32) : bias, activation, wide);
+      matmul_onednn(widened(a), widened(b), widened(bias), activation, wide);
       return copy(wide, out);
     }
     default:

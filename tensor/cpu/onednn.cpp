@@ -46,6 +46,16 @@ dnnl::memory::data_type type_of(DType dtype) {
   }
 }
 
+bool multiplies(DType dtype) {
+  if (dtype == DType::f32) return true;
+  if (dtype != DType::bf16) return false;
+  static const bool has_bf16 = [] {
+    constexpr auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+  }();
+  return has_bf16;
+}
+
 dnnl::memory::desc describe(const Shape& sizes, const Shape& strides, DType dtype) {
   return {dims(sizes), type_of(dtype), dims(strides)};
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <dnnl.hpp>
 #include <functional>
+#include <string_view>
 
 #include "tensor/kernel_args.h"
 #include "tensor/tensor.h"
@@ -36,6 +37,7 @@ class Key {
 struct Prepared {
   dnnl::primitive primitive;
   dnnl::memory::desc source, weights, bias, destination, scratchpad;
+  bool plain_loops = false;  // oneDNN has nothing better than its reference implementation
 };
 
 /// One argument of a run: where our data is and how it lies there. `wanted` is the primitive's layout.
@@ -49,6 +51,12 @@ struct Argument {
 
 const dnnl::engine& engine();
 dnnl::memory::data_type type_of(DType dtype);
+/// Whether this CPU multiplies in `dtype` itself: f32 always, bf16 with AVX512_BF16; others go through f32.
+bool multiplies(DType dtype);
+/// Whether a primitive is oneDNN's reference implementation, which is correct and very slow.
+inline bool is_plain_loops(const dnnl::primitive_desc_base& pd) {
+  return std::string_view(pd.impl_info_str()).starts_with("ref");
+}
 /// A tensor's own layout.
 dnnl::memory::desc describe(const Tensor& x);
 dnnl::memory::desc describe(const Shape& sizes, const Shape& strides, DType dtype);

@@ -40,6 +40,7 @@ OpCase conv2d_case(const char* name, Shape x, Shape weight, Conv2dOptions option
            .inputs = {{x}, {weight}},
            .run = [options, bias](const Tensors& in) { return conv2d(in[0], in[1], bias ? in[2] : Tensor(), options); },
            .reference = [options](const Refs& in) { return reference(in, options); },
+           .dtypes = {f32, f64, bf16, f16},
            .tolerance = 1e-5};
   if (bias) c.inputs.push_back({{weight[0]}});
   return c;
@@ -49,7 +50,6 @@ OpCase conv2d_case(const char* name, Shape x, Shape weight, Conv2dOptions option
 
 OpCases conv_cases() {
   OpCase plain = conv2d_case("conv2d/plain", {2, 3, 6, 5}, {4, 3, 3, 3}, {});
-  plain.dtypes = {f32, f64, f16};
   plain.bench = {{{64, 32, 26, 26}}, {{64, 32, 3, 3}}, {{64}}};
   plain.flops = 2.0 * 64 * 64 * 24 * 24 * 32 * 9;
   // Sizes that Winograd's algorithm takes: odd and even planes, each padding, channels of one and several vectors. The
@@ -90,6 +90,7 @@ OpCases conv_cases() {
              y.sizes = {y.sizes[0], y.sizes[1], y.sizes[3]};
              return y;
            },
+       .dtypes = {f32, f64, bf16, f16},
        .tolerance = 1e-5},
   };
 }

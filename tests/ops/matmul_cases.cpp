@@ -24,7 +24,7 @@ OpCases matmul_cases() {
                  for (int64_t k = 0; k < 7; ++k) y(i, j) += x[0](i, k) * x[1](k, j);
              return y;
            },
-       .dtypes = {f32, f64, f16},
+       .dtypes = {f32, f64, bf16, f16},
        .bench = {{{1024, 1024}}, {{1024, 1024}}},
        .flops = 2.0 * 1024 * 1024 * 1024},
       {.name = "matmul/batch_broadcast",
@@ -39,7 +39,8 @@ OpCases matmul_cases() {
                    for (int64_t j = 0; j < 2; ++j)
                      for (int64_t k = 0; k < 4; ++k) y(a, b, i, j) += x[0](a, 0, i, k) * x[1](b, k, j);
              return y;
-           }},
+           },
+       .dtypes = {f32, f64, bf16, f16}},
       {.name = "matmul/one_matrix_for_all",
        .inputs = {{{3, 2, 4}}, {{4, 5}}},
        .run = [](const Tensors& x) { return matmul(x[0], x[1]); },
@@ -51,7 +52,8 @@ OpCases matmul_cases() {
                  for (int64_t j = 0; j < 5; ++j)
                    for (int64_t k = 0; k < 4; ++k) y(a, i, j) += x[0](a, i, k) * x[1](k, j);
              return y;
-           }},
+           },
+       .dtypes = {f32, f64, bf16, f16}},
       {.name = "matmul/transposed",
        .inputs = {{{3, 6, 4}}, {{3, 5, 6}}},
        .run = [](const Tensors& x) { return matmul(x[0].t(), x[1].t()); },
@@ -63,7 +65,8 @@ OpCases matmul_cases() {
                  for (int64_t j = 0; j < 5; ++j)
                    for (int64_t k = 0; k < 6; ++k) y(a, i, j) += x[0](a, k, i) * x[1](a, j, k);
              return y;
-           }},
+           },
+       .dtypes = {f32, f64, bf16, f16}},
       {.name = "matmul/vectors",
        .inputs = {{{6}}, {{6}}},
        .run = [](const Tensors& x) { return matmul(x[0], x[1]); },
@@ -72,7 +75,8 @@ OpCases matmul_cases() {
              Ref y{Shape{}};
              for (int64_t k = 0; k < 6; ++k) y[0] += x[0][k] * x[1][k];
              return y;
-           }},
+           },
+       .dtypes = {f32, f64, bf16, f16}},
       {.name = "linear/bias",
        .inputs = {{{2, 3, 4}}, {{5, 4}}, {{5}}},
        .run = [](const Tensors& x) { return linear(x[0], x[1], x[2]); },
@@ -86,6 +90,7 @@ OpCases matmul_cases() {
                }
              return y;
            },
+       .dtypes = {f32, f64, bf16, f16},
        .bench = {{{64, 9216}}, {{128, 9216}}, {{128}}},
        .flops = 2.0 * 64 * 9216 * 128},
       {.name = "linear/relu",
@@ -101,7 +106,8 @@ OpCases matmul_cases() {
                  y(i, o) = v > 0 ? v : 0;
                }
              return y;
-           }},
+           },
+       .dtypes = {f32, f64, bf16, f16}},
   };
 }
 
