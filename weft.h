@@ -1,6 +1,7 @@
 // All of Weft's public interface: what programs include.
 #pragma once
 
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/dropout.h"

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <queue>
 
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/record.h"
@@ -170,6 +171,7 @@ void backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& gradi
   WEFT_CHECK(gradients.empty() || gradients.size() == roots.size(), "backward", "{} gradients for {} tensors",
              gradients.size(), roots.size());
   const NoGrad no_grad;
+  const Autocast no_autocast;  // rules run in the dtypes of their forward
   const FlushDenormals flush;
   EndCallbacks callbacks;
   std::vector<Ref<Node>> nodes;

@@ -1,4 +1,5 @@
 // Activation checkpointing: the forward's activations are not kept, its backward runs the forward again.
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "autograd/record.h"
 #include "tensor/random.h"
@@ -37,19 +38,21 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
   // Recorded even where x requires no gradient, since the parameters inside f may.
   Tensor token = empty({0});
   token.requires_grad_();
-  return record("recompute", {x, token}, y,
-                [f, x = SavedTensor(x), wanted = needs_grad(x), draws](const Tensor& dy) -> Grads {
-                  Tensor input = x().detach();
-                  if (wanted) input.requires_grad_();
-                  Tensor again;
-                  {
-                    const EnableGrad grad;
-                    const Replaying replaying(draws);
-                    again = f(input);
-                  }
-                  if (again.requires_grad()) backward({again}, {dy});
-                  return {input.grad(), Tensor()};
-                });
+  return record(
+      "recompute", {x, token}, y,
+      [f, x = SavedTensor(x), wanted = needs_grad(x), draws, dtype = Autocast::dtype()](const Tensor& dy) -> Grads {
+        Tensor input = x().detach();
+        if (wanted) input.requires_grad_();
+        Tensor again;
+        {
+          const EnableGrad grad;
+          const Autocast autocast(dtype);
+          const Replaying replaying(draws);
+          again = f(input);
+        }
+        if (again.requires_grad()) backward({again}, {dy});
+        return {input.grad(), Tensor()};
+      });
 }
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 // The methods of Tensor that have gradients, and those that ask autograd: declared in tensor/tensor.h, which knows
 // nothing of graphs.
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/record.h"
@@ -139,6 +140,9 @@ Tensor& Tensor::fill_(Scalar value) {
 
 namespace {
 
+/// Whether autocast lets `other` widen to y's dtype.
+bool widens_into(const Tensor& y, const Tensor& other) { return y.dtype() == f32 && autocast::widens(other); }
+
 /// `other` as an operand of an in-place op on y: expanded, and safe against overlapping memory.
 Tensor in_place_operand(const char* op, const Tensor& y, const Tensor& other) {
   WEFT_CHECK(broadcast(op, y.sizes(), other.sizes()) == y.sizes(), op, "{} does not fit into {}", str(other.sizes()),
@@ -174,6 +178,7 @@ Tensor& Tensor::copy_(const Tensor& source) {
 }
 
 Tensor& Tensor::add_(const Tensor& other) {
+  if (widens_into(*this, other)) return add_(autocast::widened(other));
   binary_in_place("add_", kernels::add, *this, other, [sizes = other.sizes()](const Tensor& dy) -> Grads {
     return {dy, sum_to(dy, sizes)};
   });
@@ -181,6 +186,7 @@ Tensor& Tensor::add_(const Tensor& other) {
 }
 
 Tensor& Tensor::sub_(const Tensor& other) {
+  if (widens_into(*this, other)) return sub_(autocast::widened(other));
   binary_in_place("sub_", kernels::sub, *this, other, [sizes = other.sizes()](const Tensor& dy) -> Grads {
     return {dy, -sum_to(dy, sizes)};
   });
@@ -197,6 +203,7 @@ SavedTensor saved_operand(const Tensor& y, const Tensor& other) {
 }  // namespace
 
 Tensor& Tensor::mul_(const Tensor& other) {
+  if (widens_into(*this, other)) return mul_(autocast::widened(other));
   // The gradient of `other` needs this tensor as it was before the write.
   const SavedTensor before = needs_grad(other) ? SavedTensor(raw::clone(*this)) : SavedTensor();
   const SavedTensor factor = needs_grad(*this) ? saved_operand(*this, other) : SavedTensor();
@@ -209,6 +216,7 @@ Tensor& Tensor::mul_(const Tensor& other) {
 }
 
 Tensor& Tensor::div_(const Tensor& other) {
+  if (widens_into(*this, other)) return div_(autocast::widened(other));
   const SavedTensor before = needs_grad(other) ? SavedTensor(raw::clone(*this)) : SavedTensor();
   binary_in_place("div_", kernels::div, *this, other,
                   [before, other = saved_operand(*this, other), sizes = other.sizes()](const Tensor& dy) -> Grads {

@@ -1,6 +1,7 @@
 // Convolutions: value and gradient.
 #include "autograd/ops/conv.h"
 
+#include "autograd/autocast.h"
 #include "autograd/ops/activation.h"
 #include "autograd/record.h"
 #include "autograd/work.h"
@@ -73,6 +74,8 @@ Tensor conv_images(const char* op, const Tensor& x, const Tensor& weight, const 
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
+  if (autocast::narrows(x, weight, bias))
+    return conv2d(autocast::narrowed(x), autocast::narrowed(weight), autocast::narrowed(bias), o);
   WEFT_CHECK(x.dim() == 4 && weight.dim() == 4, "conv2d",
              "wants input [N, C, H, W] and weight [out, in, kh, kw], got {} and {}", str(x.sizes()),
              str(weight.sizes()));
@@ -80,6 +83,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 }
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dOptions& o) {
+  if (autocast::narrows(x, weight, bias))
+    return conv1d(autocast::narrowed(x), autocast::narrowed(weight), autocast::narrowed(bias), o);
   WEFT_CHECK(x.dim() == 3 && weight.dim() == 3, "conv1d",
              "wants input [N, C, L] and weight [out, in, k], got {} and {}", str(x.sizes()), str(weight.sizes()));
   return conv_images("conv1d", x.unsqueeze(2), weight.unsqueeze(2), bias,

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "autograd/autocast.h"
 #include "autograd/ops/activation.h"
 #include "autograd/record.h"
 #include "tensor/kernels.h"
@@ -38,6 +39,7 @@ Tensor binary(const char* op, const Kernel& kernel, const Tensor& a, const Tenso
 
 template <class Kernel>
 Tensor compare(const char* op, const Kernel& kernel, const Tensor& a, const Tensor& b) {
+  if (autocast::mixed(a, b)) return compare(op, kernel, autocast::widened(a), autocast::widened(b));
   Operands o = broadcast_operands(op, a, b);
   Tensor out = empty_like(o.out, DType::boolean);
   kernel(o.a, o.b, out);
@@ -94,6 +96,7 @@ Tensor sum_to(const Tensor& x, const Shape& sizes) {
 }
 
 Tensor add(const Tensor& a, const Tensor& b) {
+  if (autocast::mixed(a, b)) return add(autocast::widened(a), autocast::widened(b));
   return record("add", {a, b}, binary("add", kernels::add, a, b),
                 [as = a.sizes(), bs = b.sizes(), da = needs_grad(a), db = needs_grad(b)](const Tensor& dy) -> Grads {
                   return {da ? sum_to(dy, as) : Tensor(), db ? sum_to(dy, bs) : Tensor()};
@@ -101,6 +104,7 @@ Tensor add(const Tensor& a, const Tensor& b) {
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
+  if (autocast::mixed(a, b)) return sub(autocast::widened(a), autocast::widened(b));
   return record("sub", {a, b}, binary("sub", kernels::sub, a, b),
                 [as = a.sizes(), bs = b.sizes(), da = needs_grad(a), db = needs_grad(b)](const Tensor& dy) -> Grads {
                   return {da ? sum_to(dy, as) : Tensor(), db ? -sum_to(dy, bs) : Tensor()};
@@ -108,6 +112,7 @@ Tensor sub(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
+  if (autocast::mixed(a, b)) return mul(autocast::widened(a), autocast::widened(b));
   const bool da = needs_grad(a), db = needs_grad(b);
   return record("mul", {a, b}, binary("mul", kernels::mul, a, b),
                 [a = db ? SavedTensor(a) : SavedTensor(), b = da ? SavedTensor(b) : SavedTensor(), as = a.sizes(),
@@ -118,6 +123,7 @@ Tensor mul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor div(const Tensor& a, const Tensor& b) {
+  if (autocast::mixed(a, b)) return div(autocast::widened(a), autocast::widened(b));
   check_divisor(b);
   Tensor y = binary("div", kernels::div, a, b);
   return record("div", {a, b}, y,
@@ -129,6 +135,7 @@ Tensor div(const Tensor& a, const Tensor& b) {
 }
 
 Tensor pow(const Tensor& a, const Tensor& b) {
+  if (autocast::widens(a, b)) return pow(autocast::widened(a), autocast::widened(b));
   Tensor y = binary("pow", kernels::pow, a, b);
   return record("pow", {a, b}, y,
                 [a = SavedTensor(a), b = SavedTensor(b), y = SavedTensor(y), da = needs_grad(a),
@@ -147,6 +154,7 @@ Tensor pow(const Tensor& a, const Tensor& b) {
 }
 
 Tensor pow(const Tensor& x, double exponent) {
+  if (autocast::widens(x)) return pow(autocast::widened(x), exponent);
   return record("pow", {x}, unary(kernels::pow_scalar, x, exponent),
                 [x = SavedTensor(x), exponent](const Tensor& dy) -> Grads {
                   if (exponent == 0) return {zeros_like(dy)};
@@ -163,6 +171,7 @@ Tensor winners_share(const Tensor& dy, const Tensor& wins, const Tensor& ties) {
 
 template <class Kernel, class Beats>
 Tensor extreme(const char* op, const Kernel& kernel, const Beats& beats, const Tensor& a, const Tensor& b) {
+  if (autocast::mixed(a, b)) return extreme(op, kernel, beats, autocast::widened(a), autocast::widened(b));
   return record(op, {a, b}, binary(op, kernel, a, b),
                 [a = SavedTensor(a), b = SavedTensor(b), beats, op](const Tensor& dy) -> Grads {
                   const Tensor a_wins = compare(op, beats, a(), b()), a_is_nan = ne(a(), a());
@@ -209,16 +218,19 @@ Tensor abs(const Tensor& x) {
 }
 
 Tensor square(const Tensor& x) {
+  if (autocast::widens(x)) return square(autocast::widened(x));
   return record("square", {x}, unary(kernels::square, x),
                 [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {dy * x() * 2}; });
 }
 
 Tensor exp(const Tensor& x) {
+  if (autocast::widens(x)) return exp(autocast::widened(x));
   Tensor y = unary(kernels::exp, x);
   return record("exp", {x}, y, [y = SavedTensor(y)](const Tensor& dy) -> Grads { return {chained(dy, y())}; });
 }
 
 Tensor log(const Tensor& x) {
+  if (autocast::widens(x)) return log(autocast::widened(x));
   return record("log", {x}, unary(kernels::log, x),
                 [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {grad_of(kernels::chain_div, dy, x())}; });
 }
@@ -230,6 +242,7 @@ Tensor sqrt(const Tensor& x) {
 }
 
 Tensor rsqrt(const Tensor& x) {
+  if (autocast::widens(x)) return rsqrt(autocast::widened(x));
   Tensor y = unary(kernels::rsqrt, x);
   return record("rsqrt", {x}, y,
                 [y = SavedTensor(y)](const Tensor& dy) -> Grads { return {grad_of(kernels::rsqrt_grad, dy, y())}; });
@@ -299,6 +312,7 @@ Tensor silu(const Tensor& x) {
 }
 
 Tensor softplus(const Tensor& x) {
+  if (autocast::widens(x)) return softplus(autocast::widened(x));
   return record("softplus", {x}, unary(kernels::softplus, x),
                 [x = SavedTensor(x)](const Tensor& dy) -> Grads { return {dy * sigmoid(x())}; });
 }
@@ -314,6 +328,7 @@ Tensor clamp(const Tensor& x, double low, double high) {
 Tensor sign(const Tensor& x) { return unary(kernels::sign, x); }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  if (autocast::mixed(a, b)) return where(condition, autocast::widened(a), autocast::widened(b));
   WEFT_CHECK(condition.dtype() == DType::boolean, "where", "the condition must be bool, got {}",
              name(condition.dtype()));
   WEFT_CHECK(a.dtype() == b.dtype(), "where", "the branches have dtypes {} and {}", name(a.dtype()), name(b.dtype()));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "autograd/autocast.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/record.h"
 #include "tensor/kernels.h"
@@ -80,6 +81,7 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  if (autocast::mixed(x, source)) return scatter_add(autocast::widened(x), dim, index, autocast::widened(source));
   const int64_t d = check_along("scatter_add", x, dim, index);
   check_source("scatter_add", x, source);
   WEFT_CHECK(source.sizes() == index.sizes(), "scatter_add", "the source {} and the index {} differ in shape",
@@ -103,6 +105,7 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
 }
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  if (autocast::mixed(x, source)) return index_add(autocast::widened(x), dim, index, autocast::widened(source));
   const int64_t d = check_slices("index_add", x, dim, index);
   check_source("index_add", x, source);
   Shape wanted_sizes = x.sizes();
@@ -169,6 +172,7 @@ std::vector<Tensor> cut(const char* op, const Tensor& x, int64_t d, const std::v
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& parts, int64_t dim) {
+  if (autocast::mixed(parts)) return cat(autocast::widened(parts), dim);
   check_parts("cat", parts);
   const int64_t d = wrap_dim("cat", dim, parts[0].dim());
   Shape sizes = parts[0].sizes();
@@ -202,6 +206,7 @@ Tensor cat(const std::vector<Tensor>& parts, int64_t dim) {
 }
 
 Tensor stack(const std::vector<Tensor>& parts, int64_t dim) {
+  if (autocast::mixed(parts)) return stack(autocast::widened(parts), dim);
   check_parts("stack", parts);
   const int64_t d = wrap_dim("stack", dim, parts[0].dim() + 1);
   for (size_t i = 1; i < parts.size(); ++i)

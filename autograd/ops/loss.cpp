@@ -1,6 +1,7 @@
 // Losses: value and gradient.
 #include "autograd/ops/loss.h"
 
+#include "autograd/autocast.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/record.h"
@@ -99,6 +100,7 @@ Tensor pair_loss(const char* op, const Tensor& input, const Tensor& target, Pair
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+  if (autocast::widens(logits)) return cross_entropy(autocast::widened(logits), target, options);
   check_labels("cross_entropy", logits, target, options.weight);
   WEFT_CHECK(0 <= options.label_smoothing && options.label_smoothing <= 1, "cross_entropy",
              "label_smoothing must be between 0 and 1, got {}", options.label_smoothing);
@@ -119,6 +121,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const NllOptions& options) {
+  if (autocast::widens(log_probabilities)) return nll_loss(autocast::widened(log_probabilities), target, options);
   check_labels("nll_loss", log_probabilities, target, options.weight);
   const LabelLoss loss{options.ignore_index, 0, options.reduction};
   const Tensor rows = class_rows(log_probabilities);
@@ -134,6 +137,8 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options) {
+  if (autocast::widens(logits, target))
+    return bce_with_logits(autocast::widened(logits), autocast::widened(target), options);
   check_pair("bce_with_logits", logits, target);
   Tensor losses;
   if (options.positive_weight.defined()) {
@@ -147,16 +152,19 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, const LossOptions& options) {
+  if (autocast::widens(input, target)) return mse_loss(autocast::widened(input), autocast::widened(target), options);
   check_pair("mse_loss", input, target);
   return reduced(pair_loss("mse_loss", input, target, {PairLoss::squared}), options.reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, const LossOptions& options) {
+  if (autocast::widens(input, target)) return l1_loss(autocast::widened(input), autocast::widened(target), options);
   check_pair("l1_loss", input, target);
   return reduced(pair_loss("l1_loss", input, target, {PairLoss::absolute}), options.reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberOptions& options) {
+  if (autocast::widens(input, target)) return huber_loss(autocast::widened(input), autocast::widened(target), options);
   check_pair("huber_loss", input, target);
   WEFT_CHECK(options.delta > 0, "huber_loss", "delta must be above 0, got {}", options.delta);
   return reduced(pair_loss("huber_loss", input, target, {PairLoss::huber, options.delta}), options.reduction);

@@ -1,6 +1,7 @@
 // Matrix products: value and gradient.
 #include "autograd/ops/matmul.h"
 
+#include "autograd/autocast.h"
 #include "autograd/ops/activation.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/record.h"
@@ -51,6 +52,7 @@ void check_operands(const char* op, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (autocast::narrows(a, b)) return matmul(autocast::narrowed(a), autocast::narrowed(b));
   check_operands("matmul", a, b);
   WEFT_CHECK(a.dim() >= 1 && b.dim() >= 1, "matmul", "wants at least one dimension, got {} and {}", str(a.sizes()),
              str(b.sizes()));
@@ -68,6 +70,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
+  if (autocast::narrows(x, weight, bias))
+    return linear(autocast::narrowed(x), autocast::narrowed(weight), autocast::narrowed(bias), activation);
   check_operands("linear", x, weight);
   WEFT_CHECK(weight.dim() == 2, "linear", "the weight wants 2 dimensions [out, in], got {}", str(weight.sizes()));
   const int64_t out = weight.size(0), in = weight.size(1);

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "autograd/autocast.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/record.h"
 #include "tensor/kernels.h"
@@ -104,6 +105,7 @@ Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options) {
 
 // Row-major planes are rows to a reduction, which needs no other layout.
 Tensor global_avg_pool(const Tensor& x) {
+  const Autocast no_autocast;  // keeps x's dtype in either layout, as other pooling does
   const Plan plan = plan_global("global_avg_pool", x);
   return x.is_contiguous() ? mean(x.reshape({x.sizes()[0], x.sizes()[1], plan.image.sizes()[3]}), {2})
                            : avg_pool(x, plan);

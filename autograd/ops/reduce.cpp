@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/autocast.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/record.h"
 #include "tensor/kernels.h"
@@ -61,12 +62,14 @@ void check_floating(const char* op, const Tensor& x) {
 }  // namespace
 
 Tensor sum(const Tensor& x, const Shape& dims, bool keepdim) {
+  if (autocast::widens(x)) return sum(autocast::widened(x), dims, keepdim);
   const Reduced r("sum", x, dims, keepdim);
   return record("sum", {x}, shaped(reduced(kernels::sum, x, r.kept, sum_dtype(x)), r.result),
                 [kept = r.kept, sizes = x.sizes()](const Tensor& dy) -> Grads { return {spread(dy, kept, sizes)}; });
 }
 
 Tensor mean(const Tensor& x, const Shape& dims, bool keepdim) {
+  if (autocast::widens(x)) return mean(autocast::widened(x), dims, keepdim);
   check_floating("mean", x);
   const Reduced r("mean", x, dims, keepdim);
   return record("mean", {x}, shaped(reduced(kernels::mean, x, r.kept, x.dtype()), r.result),
@@ -75,6 +78,7 @@ Tensor mean(const Tensor& x, const Shape& dims, bool keepdim) {
 }
 
 Tensor prod(const Tensor& x, const Shape& dims, bool keepdim) {
+  if (autocast::widens(x)) return prod(autocast::widened(x), dims, keepdim);
   const Reduced r("prod", x, dims, keepdim);
   return record("prod", {x}, shaped(reduced(kernels::prod, x, r.kept, sum_dtype(x)), r.result),
                 [x = SavedTensor(x), kept = r.kept](const Tensor& dy) -> Grads {
@@ -99,6 +103,7 @@ Tensor variance_gradient(const Tensor& x, const Tensor& mean, const Tensor& scal
 }  // namespace
 
 Tensor var(const Tensor& x, const Shape& dims, const VarOptions& options) {
+  if (autocast::widens(x)) return var(autocast::widened(x), dims, options);
   check_floating("var", x);
   const Reduced r("var", x, dims, options.keepdim);
   Tensor v = empty(r.kept, {x.dtype(), x.device()}), m = needs_grad(x) ? empty_like(v) : Tensor();
@@ -109,6 +114,7 @@ Tensor var(const Tensor& x, const Shape& dims, const VarOptions& options) {
 }
 
 Tensor deviation(const Tensor& x, const Shape& dims, const VarOptions& options) {
+  if (autocast::widens(x)) return deviation(autocast::widened(x), dims, options);
   check_floating("deviation", x);
   const Reduced r("deviation", x, dims, options.keepdim);
   Tensor v = empty(r.kept, {x.dtype(), x.device()}), m = needs_grad(x) ? empty_like(v) : Tensor();
@@ -123,6 +129,7 @@ Tensor deviation(const Tensor& x, const Shape& dims, const VarOptions& options) 
 }
 
 Tensor norm(const Tensor& x, const Shape& dims, const NormOptions& options) {
+  if (autocast::widens(x)) return norm(autocast::widened(x), dims, options);
   check_floating("norm", x);
   WEFT_CHECK(options.p > 0, "norm", "p must be above 0, got {}", options.p);
   if (std::isinf(options.p)) return max(abs(x), dims, options.keepdim);
@@ -141,6 +148,7 @@ Tensor norm(const Tensor& x, const Shape& dims, const NormOptions& options) {
 }
 
 Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim) {
+  if (autocast::widens(x)) return logsumexp(autocast::widened(x), dims, keepdim);
   check_floating("logsumexp", x);
   const Reduced r("logsumexp", x, dims, keepdim);
   Tensor y;
@@ -249,6 +257,7 @@ Tensor all(const Tensor& x, const Shape& dims, bool keepdim) {
 }
 
 Tensor cumsum(const Tensor& x, int64_t dim) {
+  if (autocast::widens(x)) return cumsum(autocast::widened(x), dim);
   const int64_t d = wrap_dim("cumsum", dim, x.dim());
   return record(
       "cumsum", {x}, reduced(kernels::cumsum, x, x.sizes(), sum_dtype(x), d, false),

@@ -1,6 +1,7 @@
 // Softmax and its logarithm: value and gradient.
 #include "autograd/ops/softmax.h"
 
+#include "autograd/autocast.h"
 #include "autograd/record.h"
 #include "tensor/kernels.h"
 
@@ -9,6 +10,7 @@ namespace {
 
 template <class Kernel, class Gradient>
 Tensor along(const char* op, const Kernel& kernel, const Gradient& gradient, const Tensor& x, int64_t dim) {
+  if (autocast::widens(x)) return along(op, kernel, gradient, autocast::widened(x), dim);
   WEFT_CHECK(is_floating(x.dtype()), op, "wants a floating dtype, got {} {}", name(x.dtype()), str(x.sizes()));
   const int64_t d = wrap_dim(op, dim, x.dim());
   Tensor y = empty(x.sizes(), {x.dtype(), x.device()});
