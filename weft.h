@@ -40,6 +40,7 @@
 #include "optim/adagrad.h"
 #include "optim/adam.h"
 #include "optim/clip.h"
+#include "optim/loss_scaler.h"
 #include "optim/optimizers.h"
 #include "optim/rmsprop.h"
 #include "optim/schedule.h"

@@ -1,8 +1,7 @@
 // State dictionaries of optimizers. Loading checks everything before it changes anything.
 #include <fmt/ranges.h>
 
-#include <map>
-
+#include "optim/entries.h"
 #include "optim/optimizer.h"
 #include "tensor/kernels.h"
 
@@ -10,44 +9,6 @@ namespace weft::optim {
 namespace {
 
 DType state_dtype(const Tensor& parameter) { return parameter.dtype() == f64 ? f64 : f32; }
-
-/// Entries by name, each taken once; what does not fit is collected.
-class Entries {
- public:
-  explicit Entries(const std::vector<Named>& state) {
-    for (const Named& entry : state) {
-      if (!entry.value.defined())
-        problems.push_back(fmt::format("{} is undefined", entry.name));
-      else if (!entries_.emplace(entry.name, entry.value).second)
-        problems.push_back(fmt::format("{} is there twice", entry.name));
-    }
-  }
-
-  /// Undefined where it is missing or not as wanted.
-  Tensor take(const std::string& name, DType dtype, const Shape& sizes) {
-    auto node = entries_.extract(name);
-    if (node.empty()) {
-      problems.push_back(fmt::format("{} is missing", name));
-      return {};
-    }
-    const Tensor& x = node.mapped();
-    if (x.dtype() == dtype && x.sizes() == sizes) return x;
-    problems.push_back(fmt::format("{} is {} {}, not {} {}", name, weft::name(x.dtype()), str(x.sizes()),
-                                   weft::name(dtype), str(sizes)));
-    return {};
-  }
-
-  void drop(const std::string& name) { entries_.erase(name); }
-
-  void no_more() {
-    for (const auto& [name, value] : entries_) problems.push_back(fmt::format("{} is unexpected", name));
-  }
-
-  std::vector<std::string> problems;
-
- private:
-  std::map<std::string, Tensor> entries_;
-};
 
 /// x copied into the memory order and device of its parameter.
 Tensor copy_like(const Tensor& x, const Tensor& parameter) {

@@ -1,0 +1,38 @@
+// Lists of gradients.
+#include "optim/gradients.h"
+
+#include <set>
+
+#include "tensor/kernels.h"
+#include "tensor/view.h"
+
+namespace weft::optim {
+
+std::vector<Tensor> gradients_of(const std::vector<Named>& parameters) {
+  std::vector<Tensor> out;
+  std::set<std::pair<const Storage*, int64_t>> seen;
+  std::set<const Tensor::Impl*> leaves;
+  for (const Named& p : parameters) {
+    Tensor grad = p.value.grad();
+    if (!grad.defined() || !leaves.insert(&p.value.impl()).second) continue;
+    const bool shared = grad.numel() > 0 && !seen.insert({grad.storage().get(), grad.offset()}).second;
+    if (shared || !raw::is_dense(grad)) {
+      Tensor own = empty_like(p.value);
+      kernels::copy(grad, own);
+      Tensor leaf = p.value;
+      leaf.set_grad(own);
+      grad = own;
+    }
+    out.push_back(grad);
+  }
+  return out;
+}
+
+double squared_norm(std::span<const Tensor> list) {
+  if (list.empty()) return 0;
+  Tensor out = empty({}, {f64, list.front().device()});
+  kernels::squared_norm(list, out);
+  return out.item();
+}
+
+}  // namespace weft::optim
