@@ -8,6 +8,10 @@ set(WEFT_GPU_KERNELS
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/copy.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/elementwise.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/elementwise_binary.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/embedding.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/index.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/index_topk.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/random.cu
 )
 # Host code of a backend; what stands behind blas.h and cudnn.h is each backend's own.
 set(WEFT_GPU_RUNTIME
