@@ -39,7 +39,8 @@
 // Blocks run one after the other, so a block's array can be a static one. The mark lets the machine find the arrays of
 // the function and fill them with NaN bytes before a block's first thread comes here. `__shared__` begins a declaration.
 #define __shared__ SIMT_SHARED(__COUNTER__)
-#define SIMT_SHARED(number) SIMT_SHARED_MARKED(simt_mark_##number)
+#define SIMT_SHARED(number) SIMT_SHARED_NUMBERED(number)  // once more, for __COUNTER__ to become its number
+#define SIMT_SHARED_NUMBERED(number) SIMT_SHARED_MARKED(simt_mark_##number)
 #define SIMT_SHARED_MARKED(mark)        \
   static ::simt::SharedMark mark;       \
   ::simt::enter_shared(mark);           \
