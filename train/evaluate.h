@@ -12,7 +12,8 @@ struct Scores {
 };
 
 /// Runs `model`, which gives logits [n, classes], over all of `dataset` in evaluation mode, without gradients; the mode
-/// it had comes back. Every sample counts once, a short last batch included.
+/// it had comes back. Every sample counts once, a short last batch included. In mixed precision where the caller has an
+/// Autocast.
 Scores evaluate(nn::Module& model, const data::Dataset& dataset, Device device = {}, int64_t batch = 64);
 
 }  // namespace weft::train

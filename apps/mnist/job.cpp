@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "data/loader.h"
 #include "data/mnist.h"
 #include "models/models.h"
 #include "nn/loss.h"
+#include "optim/loss_scaler.h"
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
 #include "tensor/atomic_file.h"
@@ -69,13 +71,22 @@ int64_t peak_memory() {
 struct Outcome {
   train::Scores test;
   double train_loss = std::nan("");
-  int64_t steps = 0, samples = 0;
+  int64_t steps = 0, skipped_steps = 0, samples = 0;
   double training_seconds = 0;  // without evaluation
   double seconds = 0;
 };
 
-/// Tests the model; weights that have become NaN or infinite are an error, not a result.
-train::Scores test(nn::Module& model, const data::Split& data, Device device, const char* advice) {
+/// What --amp stands for: f32 is no mixed precision.
+DType products_dtype(const std::string& amp) {
+  if (amp.empty()) return f32;
+  WEFT_CHECK(amp == "bf16" || amp == "fp16", "--amp", "wants bf16 or fp16, got '{}'", amp);
+  return amp == "bf16" ? bf16 : f16;
+}
+
+/// Tests the model, in the precision that it trains in; weights that have become NaN or infinite are an error, not a
+/// result.
+train::Scores test(nn::Module& model, const data::Split& data, Device device, DType products, const char* advice) {
+  const Autocast autocast(products);
   const train::Scores scores = train::evaluate(model, data.test, device);
   WEFT_CHECK(std::isfinite(scores.loss), "mnist", "the loss on the test images is {}; {}", scores.loss, advice);
   return scores;
@@ -84,6 +95,8 @@ train::Scores test(nn::Module& model, const data::Split& data, Device device, co
 void train_epochs(const Options& o, double lr, nn::Module& model, const data::Split& data, Device device, Outcome& r) {
   constexpr const char* kAdvice = "the training diverges, try a lower --lr";
   const auto optimizer = optim::find(o.optimizer).make(model.parameters());
+  const DType products = products_dtype(o.amp);
+  optim::LossScaler scaler({.enabled = products == f16});
   data::Loader loader(data.train, {.batch = o.batch, .shuffle = true, .workers = o.workers, .seed = o.seed});
   optim::Scheduler schedule(*optimizer, optim::schedule::one_cycle(lr, {.steps = o.epochs * loader.batches()}));
   train::Progress progress(stdout, o.epochs);
@@ -94,9 +107,13 @@ void train_epochs(const Options& o, double lr, nn::Module& model, const data::Sp
     int64_t step = 0;
     for (auto [x, y] : loader) {
       optimizer->zero_grad();
-      const Tensor loss = nn::cross_entropy(model(x.to(device)), y.to(device));
-      loss.backward();
-      optimizer->step();
+      Tensor loss;
+      {
+        const Autocast autocast(products);
+        loss = nn::cross_entropy(model(x.to(device)), y.to(device));
+      }
+      scaler.scale(loss).backward();
+      scaler.step(*optimizer);
       schedule.step();
       const double value = loss.item();
       WEFT_CHECK(std::isfinite(value), "mnist", "the loss is {} at step {} of epoch {}; {}", value, step + 1, epoch,
@@ -108,7 +125,8 @@ void train_epochs(const Options& o, double lr, nn::Module& model, const data::Sp
     r.samples += epoch_loss.count();
     r.training_seconds += progress.training_seconds();
     r.train_loss = epoch_loss.value();
-    r.test = test(model, data, device, kAdvice);
+    r.skipped_steps = scaler.skipped();
+    r.test = test(model, data, device, products, kAdvice);
     progress.end_epoch(r.train_loss, fmt::format("test {:.2f} %", r.test.accuracy));
   }
 }
@@ -152,6 +170,7 @@ void run(const Options& options) {
   fmt::print("{}   {} train, {} test images   {} parameters   {}, {} thread{}", data_name(folder),
              with_commas(data.train.size()), with_commas(data.test.size()), with_commas(model->parameter_count()),
              name(device), num_threads(), num_threads() == 1 ? "" : "s");
+  if (!o.amp.empty()) fmt::print("   amp {}", o.amp);
   if (o.epochs > 0) fmt::print("   batch {}   {}, one-cycle {:g}   seed {}", o.batch, o.optimizer, lr, o.seed);
   fmt::print("\n");
   std::fflush(stdout);
@@ -161,12 +180,17 @@ void run(const Options& options) {
   if (o.epochs > 0)
     train_epochs(o, lr, *model, data, device, outcome);
   else
-    outcome.test = test(*model, data, device, "the weights hold values that are too large or not finite");
+    outcome.test =
+        test(*model, data, device, products_dtype(o.amp), "the weights hold values that are too large or not finite");
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   if (!o.save.empty()) save(o.save, model->state_dict());
   if (!o.result.empty()) write_result(o, outcome);
-  fmt::print("test accuracy {:.2f} %   {}   peak memory {} MB{}\n", outcome.test.accuracy,
-             train::clock_time(outcome.seconds), with_commas(peak_memory() / 1'000'000),
+  const std::string skipped =
+      outcome.skipped_steps == 0
+          ? ""
+          : fmt::format("   {} of {} steps skipped", with_commas(outcome.skipped_steps), with_commas(outcome.steps));
+  fmt::print("test accuracy {:.2f} %   {}   peak memory {} MB{}{}\n", outcome.test.accuracy,
+             train::clock_time(outcome.seconds), with_commas(peak_memory() / 1'000'000), skipped,
              o.save.empty() ? "" : "   weights " + o.save);
 }
 

@@ -16,6 +16,7 @@ struct Options {
   int64_t batch = 64;
   std::string optimizer = "adamw";
   double lr = 0;  ///< 0: the optimizer's usual one
+  std::string amp;  ///< bf16 or fp16: products in 16 bits; empty: all in f32
   uint64_t seed = 1;
   std::string device = "cpu";
   int threads = 0;  ///< 0: as many as the library takes by itself

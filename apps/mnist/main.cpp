@@ -64,6 +64,10 @@ std::string refuse_rate(const std::string& text) {
   return fmt::format("wants a number above 0, got '{}'", text);
 }
 
+std::string refuse_precision(const std::string& text) {
+  return text == "bf16" || text == "fp16" ? std::string() : fmt::format("wants bf16 or fp16, got '{}'", text);
+}
+
 mnist::Options parse(CLI::App& app, int argc, char** argv) {
   mnist::Options o;
   std::vector<std::string> models, optimizers, rates;
@@ -101,6 +105,11 @@ mnist::Options parse(CLI::App& app, int argc, char** argv) {
                  fmt::format("Highest learning rate of the one-cycle schedule\n[{}]", fmt::join(rates, ", ")))
       ->type_name("RATE")
       ->check(refuse_rate)
+      ->group(training);
+  app.add_option("--amp", o.amp,
+                 "Mixed precision: bf16 or fp16 for convolutions and matrix products,\nweights and all else in f32")
+      ->type_name("DTYPE")
+      ->check(refuse_precision)
       ->group(training);
   add_number<uint64_t>(app, "--seed", o.seed, 0, UINT64_MAX,
                        fmt::format("Decides the first weights and the order of images [{}]", o.seed))

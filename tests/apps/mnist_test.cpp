@@ -94,6 +94,9 @@ TEST_F(MnistApp, RefusesWrongOptions) {
     refuses(std::string("--seed ") + value + digits(), "--seed: wants a whole number from 0 to 18446744073709551615");
   for (const char* value : {"nan", "inf", "-inf", "-0.1", "0", "1e999", "1,5", "x"})
     refuses(std::string("--lr ") + value + digits(), "--lr: wants a number above 0, got '" + std::string(value));
+  for (const char* value : {"bf8", "f16", "BF16", "off", "''"})
+    refuses(std::string("--amp ") + value + digits(), "--amp: wants bf16 or fp16, got '");
+  refuses("--amp" + digits(), "--amp");
   refuses("--speed 3" + digits(), "--speed");
   refuses("digits" + digits(), "digits");
   refuses("--model resnet" + digits(), "no model is called 'resnet'; there are mnist, lenet5, alexnet, mlp");
@@ -206,6 +209,40 @@ TEST_F(MnistApp, TrainsSavesLoadsAndTests) {
   EXPECT_TRUE(again["samples_per_second"].is_null());
 }
 
+TEST_F(MnistApp, MixedPrecisionLearnsAsWell) {
+  struct Learned {
+    Ended run;
+    double accuracy, loss;
+  };
+  const auto learn = [&](const std::string& amp) {
+    const Ended run = mnist("--epochs 2 --batch 16 --model lenet5 --threads 1 --save w --result r" + amp + digits());
+    EXPECT_EQ(run.code, 0) << run.err;
+    const auto result = nlohmann::json::parse(read(at("r")));
+    return Learned{run, result["test_accuracy"], result["test_loss"]};
+  };
+  const Learned single = learn("");
+  EXPECT_GT(single.accuracy, 90);
+  EXPECT_EQ(single.run.out.find(" amp "), std::string::npos);
+  for (const std::string amp : {"bf16", "fp16"}) {
+    SCOPED_TRACE(amp);
+    const Learned mixed = learn(" --amp " + amp);
+    EXPECT_GE(mixed.accuracy, single.accuracy - 5);
+    EXPECT_NEAR(mixed.loss, single.loss, 0.1);
+    EXPECT_NE(mixed.loss, single.loss) << "it ran in single precision";
+    EXPECT_NE(mixed.run.out.find("   amp " + amp + "   batch 16"), std::string::npos) << mixed.run.out;
+    const Ended again = mnist("--eval-only --model lenet5 --threads 1 --load w --result e --amp " + amp + digits());
+    ASSERT_EQ(again.code, 0) << again.err;
+    EXPECT_EQ(nlohmann::json::parse(read(at("e")))["test_loss"], mixed.loss) << "tested in another precision";
+    EXPECT_EQ(again.out.find("skipped"), std::string::npos) << again.out;
+  }
+}
+
+TEST_F(MnistApp, SkippedStepsArePrinted) {
+  const Ended run = mnist("--epochs 1 --batch 1 --model mlp --threads 1 --amp fp16" + digits());
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find(" of 300 steps skipped\n"), std::string::npos) << run.out;
+}
+
 TEST_F(MnistApp, EveryOptimizerLearns) {
   for (const std::string name : {"adamw", "adam", "sgd", "rmsprop", "adagrad", "adadelta"}) {
     ASSERT_EQ(train(" --result r --optimizer " + name).code, 0) << name;
@@ -300,7 +337,8 @@ TEST_F(MnistApp, ATerminalSeesOneLineAnEpoch) {
 TEST_F(MnistApp, HelpListsEveryModelAndOptimizer) {
   const Ended run = mnist("--help");
   EXPECT_EQ(run.code, 0);
-  for (const char* part : {"lenet5: ", "alexnet: ", "adagrad 0.01", "[3]", "./weft mnist --epochs 1", "Exit codes"})
+  for (const char* part :
+       {"lenet5: ", "alexnet: ", "adagrad 0.01", "[3]", "./weft mnist --epochs 1", "--amp DTYPE", "Exit codes"})
     EXPECT_NE(run.out.find(part), std::string::npos) << part << " is not in\n" << run.out;
 }
 
