@@ -126,12 +126,11 @@ void leave(bool for_good) {
   machine.running->fiber->leave(for_good);
 }
 
-/// A fiber that found an error ends the grid: nobody runs again, and no frame is unwound.
-[[noreturn]] void give_up(std::string error) {
-  machine.error = std::move(error);
-  leave(true);
-  std::abort();
-}
+/// Thrown through the kernel by a thread that found an error, which ends the grid.
+struct Stop {
+  std::string error;
+};
+[[noreturn]] void give_up(const std::string& error) { throw Stop{error}; }
 
 /// Puts the thread after all blocks before, which had their arrays at the same addresses.
 void order_after_past() {
@@ -145,10 +144,11 @@ void run_thread() {
   if (options().ordered_blocks) order_after_past();
   try {
     machine.kernel->body(machine.kernel->arguments.get());
+  } catch (const Stop& stop) {
+    machine.error = stop.error;
   } catch (...) {
     machine.thrown = std::current_exception();
   }
-  if (machine.thrown) leave(true);
   release(order_of.ends[machine.block % 2]);
   machine.running->state = State::done;
   --machine.alive;
@@ -207,10 +207,11 @@ void complete_warp_op(Thread& self) {
     }
   }
   if (self.op == WarpOp::sync) release(order_of.warp[self.warp][self.warp_syncs % 2]);
+  const unsigned syncs = self.warp_syncs + (self.op == WarpOp::sync);
   for (unsigned l = 0; l < lanes_of(self.warp); ++l) {
     if (!(self.mask >> l & 1)) continue;
     thread_at(self.warp, l).state = State::ready;
-    thread_at(self.warp, l).warp_syncs = self.warp_syncs + (self.op == WarpOp::sync);
+    thread_at(self.warp, l).warp_syncs = syncs;
   }
 }
 

@@ -8,6 +8,12 @@
 
 namespace weft::planted {
 
+template <class... Parameters, class... Arguments>
+void run(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(Parameters...), Arguments... arguments) {
+  simt::launch(grid, block, shared_bytes, nullptr, kernel, arguments...);
+  cudaDeviceSynchronize();
+}
+
 __global__ void scale_kernel(const float* __restrict__ x, float* __restrict__ y, int n, float factor) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = factor * __ldg(x + i);
 }
@@ -112,7 +118,7 @@ __global__ void sum_by_last_block_kernel(const float* x, float* partial, unsigne
   if (threadIdx.x == 0) *sum = all;
 }
 void sum_by_last_block(const float* x, float* partial, unsigned* counter, float* sum, int n) {
-  simt::launch(dim3((n + 63) / 64), dim3(64), 0, nullptr, sum_by_last_block_kernel, x, partial, counter, sum, n);
+  run(dim3((n + 63) / 64), dim3(64), 0, sum_by_last_block_kernel, x, partial, counter, sum, n);
 }
 
 __global__ void warp_functions_kernel(uint64_t* results) {
@@ -132,7 +138,7 @@ __global__ void warp_functions_kernel(uint64_t* results) {
   put(__syncthreads_and(lane < 32) + 2 * __syncthreads_and(lane < 31));
   put(__syncthreads_or(lane == 3) + 2 * __syncthreads_or(lane == 40) + 4 * (active == ~0u));
 }
-void warp_functions(uint64_t* results) { simt::launch(dim3(1), dim3(32), 0, nullptr, warp_functions_kernel, results); }
+void warp_functions(uint64_t* results) { run(dim3(1), dim3(32), 0, warp_functions_kernel, results); }
 
 __global__ void other_functions_kernel(double* r) {
   *r++ = __popc(0xf0f0u) + __clz(1) + __ffs(8) + __clz(0);        // 8 + 31 + 4 + 32
@@ -159,17 +165,17 @@ __global__ void other_functions_kernel(double* r) {
   const double before = atomicExch(&real, 3.5);
   *r++ = real + before;  // 7
 }
-void other_functions(double* results) { simt::launch(dim3(1), dim3(1), 0, nullptr, other_functions_kernel, results); }
+void other_functions(double* results) { run(dim3(1), dim3(1), 0, other_functions_kernel, results); }
 
 __global__ void rotate_kernel(double2* x) { x[threadIdx.x] = __shfl_sync(~0u, x[threadIdx.x], (threadIdx.x + 1) % 32); }
-void rotate(double2* x) { simt::launch(dim3(1), dim3(32), 0, nullptr, rotate_kernel, x); }
+void rotate(double2* x) { run(dim3(1), dim3(32), 0, rotate_kernel, x); }
 
 __global__ void coordinates_kernel(int* counts) {
   const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
   counts[block * blockDim.x * blockDim.y * blockDim.z + thread] += 1;
 }
-void coordinates(int* counts, dim3 grid, dim3 block) { simt::launch(grid, block, 0, nullptr, coordinates_kernel, counts); }
+void coordinates(int* counts, dim3 grid, dim3 block) { run(grid, block, 0, coordinates_kernel, counts); }
 
 // ---- mistakes ----
 __global__ void out_of_bounds_global_kernel(const float* x, float* y, int n, bool fixed) {
@@ -177,7 +183,7 @@ __global__ void out_of_bounds_global_kernel(const float* x, float* y, int n, boo
   if (fixed ? i < n : i <= n) y[i] = x[i];
 }
 void out_of_bounds_global(const float* x, float* y, int n, bool fixed) {
-  simt::launch(dim3(1), dim3(128), 0, nullptr, out_of_bounds_global_kernel, x, y, n, fixed);
+  run(dim3(1), dim3(128), 0, out_of_bounds_global_kernel, x, y, n, fixed);
 }
 
 __global__ void out_of_bounds_static_kernel(float* y, bool fixed) {
@@ -188,7 +194,7 @@ __global__ void out_of_bounds_static_kernel(float* y, bool fixed) {
   y[threadIdx.x] = p[threadIdx.x];
 }
 void out_of_bounds_static(float* y, bool fixed) {
-  simt::launch(dim3(1), dim3(64), 0, nullptr, out_of_bounds_static_kernel, y, fixed);
+  run(dim3(1), dim3(64), 0, out_of_bounds_static_kernel, y, fixed);
 }
 
 __global__ void out_of_bounds_dynamic_kernel(float* y) {
@@ -199,14 +205,14 @@ __global__ void out_of_bounds_dynamic_kernel(float* y) {
 }
 void out_of_bounds_dynamic(float* y, bool fixed) {
   const size_t bytes = (fixed ? 64 : 63) * sizeof(float);
-  simt::launch(dim3(1), dim3(64), bytes, nullptr, out_of_bounds_dynamic_kernel, y);
+  run(dim3(1), dim3(64), bytes, out_of_bounds_dynamic_kernel, y);
 }
 
 __global__ void write_behind_dynamic_kernel(bool fixed) {
   static_cast<float*>(simt::dynamic_shared())[threadIdx.x + !fixed] = 1.0f;
 }
 void write_behind_dynamic(bool fixed) {
-  simt::launch(dim3(1), dim3(64), 64 * sizeof(float), nullptr, write_behind_dynamic_kernel, fixed);
+  run(dim3(1), dim3(64), 64 * sizeof(float), write_behind_dynamic_kernel, fixed);
 }
 
 __global__ void misaligned_vector_kernel(const float* x, float* y, bool fixed) {
@@ -214,7 +220,7 @@ __global__ void misaligned_vector_kernel(const float* x, float* y, bool fixed) {
   y[threadIdx.x] = v.x + v.y + v.z + v.w;
 }
 void misaligned_vector(const float* x, float* y, bool fixed) {
-  simt::launch(dim3(1), dim3(4), 0, nullptr, misaligned_vector_kernel, x, y, fixed);
+  run(dim3(1), dim3(4), 0, misaligned_vector_kernel, x, y, fixed);
 }
 
 __global__ void divergent_barrier_kernel(float* y, bool fixed) {
@@ -226,7 +232,7 @@ __global__ void divergent_barrier_kernel(float* y, bool fixed) {
   y[threadIdx.x] = 1.0f;
 }
 void divergent_barrier(float* y, bool fixed) {
-  simt::launch(dim3(1), dim3(64), 0, nullptr, divergent_barrier_kernel, y, fixed);
+  run(dim3(1), dim3(64), 0, divergent_barrier_kernel, y, fixed);
 }
 
 __global__ void early_return_kernel(float* y, int n, bool fixed) {
@@ -236,7 +242,7 @@ __global__ void early_return_kernel(float* y, int n, bool fixed) {
   if (i < n) y[i] = 1.0f;
 }
 void early_return(float* y, int n, bool fixed) {
-  simt::launch(dim3(1), dim3(64), 0, nullptr, early_return_kernel, y, n, fixed);
+  run(dim3(1), dim3(64), 0, early_return_kernel, y, n, fixed);
 }
 
 __global__ void wrong_mask_kernel(float* y, bool fixed) {
@@ -244,7 +250,7 @@ __global__ void wrong_mask_kernel(float* y, bool fixed) {
   if (threadIdx.x % 32 < 16) x += __shfl_xor_sync(fixed ? 0xffffu : ~0u, x, 8);
   y[threadIdx.x] = x;
 }
-void wrong_mask(float* y, bool fixed) { simt::launch(dim3(1), dim3(64), 0, nullptr, wrong_mask_kernel, y, fixed); }
+void wrong_mask(float* y, bool fixed) { run(dim3(1), dim3(64), 0, wrong_mask_kernel, y, fixed); }
 
 __global__ void lane_outside_mask_kernel(float* y, bool fixed) {
   float x = threadIdx.x;
@@ -252,7 +258,7 @@ __global__ void lane_outside_mask_kernel(float* y, bool fixed) {
   y[threadIdx.x] = x;
 }
 void lane_outside_mask(float* y, bool fixed) {
-  simt::launch(dim3(1), dim3(32), 0, nullptr, lane_outside_mask_kernel, y, fixed);
+  run(dim3(1), dim3(32), 0, lane_outside_mask_kernel, y, fixed);
 }
 
 __global__ void partial_warp_kernel(float* y) {
@@ -260,7 +266,7 @@ __global__ void partial_warp_kernel(float* y) {
   if (threadIdx.x % 32 == 0) y[threadIdx.x / 32] = x;
 }
 void partial_warp(float* y, bool fixed) {
-  simt::launch(dim3(1), dim3(fixed ? 64 : 48), 0, nullptr, partial_warp_kernel, y);
+  run(dim3(1), dim3(fixed ? 64 : 48), 0, partial_warp_kernel, y);
 }
 
 __global__ void race_without_barrier_kernel(const float* x, float* y, bool fixed) {
@@ -270,7 +276,7 @@ __global__ void race_without_barrier_kernel(const float* x, float* y, bool fixed
   y[threadIdx.x] = array[63 - threadIdx.x];
 }
 void race_without_barrier(const float* x, float* y, bool fixed) {
-  simt::launch(dim3(1), dim3(64), 0, nullptr, race_without_barrier_kernel, x, y, fixed);
+  run(dim3(1), dim3(64), 0, race_without_barrier_kernel, x, y, fixed);
 }
 
 __global__ void race_without_syncwarp_kernel(const float* x, float* y, bool fixed) {
@@ -283,7 +289,7 @@ __global__ void race_without_syncwarp_kernel(const float* x, float* y, bool fixe
   if (threadIdx.x == 0) *y = array[0];
 }
 void race_without_syncwarp(const float* x, float* y, bool fixed) {
-  simt::launch(dim3(1), dim3(32), 0, nullptr, race_without_syncwarp_kernel, x, y, fixed);
+  run(dim3(1), dim3(32), 0, race_without_syncwarp_kernel, x, y, fixed);
 }
 void warp_sum(const float* x, float* sum) { race_without_syncwarp(x, sum, true); }
 
@@ -299,7 +305,7 @@ __global__ void race_by_reuse_kernel(const float* x, float* y, bool fixed) {
   y[threadIdx.x] = sum;
 }
 void race_by_reuse(const float* x, float* y, bool fixed) {
-  simt::launch(dim3(1), dim3(64), 0, nullptr, race_by_reuse_kernel, x, y, fixed);
+  run(dim3(1), dim3(64), 0, race_by_reuse_kernel, x, y, fixed);
 }
 
 __global__ void race_in_block_kernel(const int* index, float* y, bool fixed) {
@@ -310,7 +316,7 @@ __global__ void race_in_block_kernel(const int* index, float* y, bool fixed) {
   }
 }
 void race_in_block(const int* index, float* y, bool fixed) {
-  simt::launch(dim3(1), dim3(64), 0, nullptr, race_in_block_kernel, index, y, fixed);
+  run(dim3(1), dim3(64), 0, race_in_block_kernel, index, y, fixed);
 }
 
 __global__ void race_between_blocks_kernel(float* y, bool fixed) {
@@ -321,7 +327,7 @@ __global__ void race_between_blocks_kernel(float* y, bool fixed) {
   }
 }
 void race_between_blocks(float* y, bool fixed) {
-  simt::launch(dim3(2), dim3(32), 0, nullptr, race_between_blocks_kernel, y, fixed);
+  run(dim3(2), dim3(32), 0, race_between_blocks_kernel, y, fixed);
 }
 
 __global__ void uninitialised_static_kernel(float* y, bool fixed) {
@@ -331,7 +337,7 @@ __global__ void uninitialised_static_kernel(float* y, bool fixed) {
   y[blockIdx.x * 64 + threadIdx.x] = array[threadIdx.x];
 }
 void uninitialised_static(float* y, bool fixed) {
-  simt::launch(dim3(2), dim3(64), 0, nullptr, uninitialised_static_kernel, y, fixed);
+  run(dim3(2), dim3(64), 0, uninitialised_static_kernel, y, fixed);
 }
 
 template <class T, int kSize>
@@ -342,7 +348,7 @@ __global__ void uninitialised_template_kernel(T* y, bool fixed) {
   y[blockIdx.x * kSize + threadIdx.x] = first[threadIdx.x] + second[threadIdx.x];
 }
 void uninitialised_template(float* y, bool fixed) {
-  simt::launch(dim3(2), dim3(64), 0, nullptr, uninitialised_template_kernel<float, 64>, y, fixed);
+  run(dim3(2), dim3(64), 0, uninitialised_template_kernel<float, 64>, y, fixed);
 }
 
 __global__ void uninitialised_dynamic_kernel(float* y, bool fixed) {
@@ -352,22 +358,22 @@ __global__ void uninitialised_dynamic_kernel(float* y, bool fixed) {
   y[blockIdx.x * 64 + threadIdx.x] = array[threadIdx.x];
 }
 void uninitialised_dynamic(float* y, bool fixed) {
-  simt::launch(dim3(2), dim3(64), 64 * sizeof(float), nullptr, uninitialised_dynamic_kernel, y, fixed);
+  run(dim3(2), dim3(64), 64 * sizeof(float), uninitialised_dynamic_kernel, y, fixed);
 }
 
 __global__ void trap_kernel(bool fixed) {
   if (!fixed && threadIdx.x == 3) __trap();
 }
-void trap(bool fixed) { simt::launch(dim3(1), dim3(32), 0, nullptr, trap_kernel, fixed); }
+void trap(bool fixed) { run(dim3(1), dim3(32), 0, trap_kernel, fixed); }
 
 __global__ void throwing_kernel(bool fixed) {
   if (!fixed && threadIdx.x == 3) throw std::runtime_error("from a kernel");
 }
-void throwing(bool fixed) { simt::launch(dim3(1), dim3(32), 0, nullptr, throwing_kernel, fixed); }
+void throwing(bool fixed) { run(dim3(1), dim3(32), 0, throwing_kernel, fixed); }
 
 __global__ void nothing_kernel() {}
 void configure(dim3 grid, dim3 block, size_t shared_bytes) {
-  simt::launch(grid, block, shared_bytes, nullptr, nothing_kernel);
+  run(grid, block, shared_bytes, nothing_kernel);
 }
 
 }  // namespace weft::planted

@@ -46,6 +46,7 @@ TEST_P(Simt, Elementwise) {
   const auto x = numbers(1001);
   std::vector<float> y(1001);
   scale(x.data(), y.data(), 1001, 2.0f);
+  cudaDeviceSynchronize();
   for (size_t i = 0; i < 1001; ++i) ASSERT_EQ(y[i], 2.0f * x[i]);
 }
 
@@ -54,6 +55,7 @@ TEST_P(Simt, SumsOverBlocks) {
   const auto x = numbers(n);
   std::vector<float> sums(4), partial(16);
   block_sums(x.data(), sums.data(), n);
+  cudaDeviceSynchronize();
   const float all = std::accumulate(x.begin(), x.end(), 0.0f);
   EXPECT_FLOAT_EQ(std::accumulate(sums.begin(), sums.end(), 0.0f), all);
   EXPECT_FLOAT_EQ(sums[1], std::accumulate(&x[256], &x[512], 0.0f));
@@ -73,6 +75,7 @@ TEST_P(Simt, Softmax) {
   const auto x = numbers(rows * columns);
   std::vector<float> y(x.size());
   softmax(x.data(), y.data(), rows, columns);
+  cudaDeviceSynchronize();
   for (int r = 0; r < rows; ++r) {
     double sum = 0;
     for (int c = 0; c < columns; ++c) sum += std::exp(static_cast<double>(x[static_cast<size_t>(r * columns + c)]));
@@ -88,6 +91,7 @@ TEST_P(Simt, Transpose) {
   const auto x = numbers(rows * columns);
   std::vector<float> y(x.size());
   transpose(x.data(), y.data(), rows, columns);
+  cudaDeviceSynchronize();
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < columns; ++c) {
       ASSERT_EQ(y[static_cast<size_t>(c * rows + r)], x[static_cast<size_t>(r * columns + c)]);
@@ -101,6 +105,7 @@ TEST_P(Simt, Atomics) {
   std::vector<float> weights(bins);
   for (int i = 0; i < n; ++i) ++expected[static_cast<size_t>(x[static_cast<size_t>(i)] = i * i % bins)];
   histogram(x.data(), counts.data(), weights.data(), n, bins);
+  cudaDeviceSynchronize();
   EXPECT_EQ(counts, expected);
   for (size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(weights[i], 0.5f * static_cast<float>(expected[i]));
 }

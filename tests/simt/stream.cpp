@@ -169,6 +169,7 @@ void run_until(const StreamPtr& stream, uint64_t number, Lock& lock) {
     stream->busy = false;
     stream->done = entry.number;
     if (error) {
+      acquire(stream->order_out);
       stream->queue.clear();
       stream->done = stream->issued;
       std::rethrow_exception(error);
