@@ -9,8 +9,12 @@ set(WEFT_GPU_KERNELS
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/elementwise.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/elementwise_binary.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/embedding.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/group_norm.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/index.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/index_topk.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/layer_norm.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/norm.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/pool.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/random.cu
 )
 # Host code of a backend; what stands behind blas.h and cudnn.h is each backend's own.

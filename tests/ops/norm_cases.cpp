@@ -47,6 +47,12 @@ OpCase batch(std::string name, const Shape& sizes, std::vector<In> bench = {}) {
           .bench = std::move(bench)};
 }
 
+/// The same where differences would take long.
+OpCase large(OpCase c) {
+  c.differences = false;
+  return c;
+}
+
 /// The same with the input given as [N, H, W, C] and its channels moved to the front as a view.
 OpCase batch_channels_last() {
   OpCase c = batch("batch_norm/channels_last", {4, 3, 2, 5});
@@ -76,7 +82,7 @@ OpCase batch_evaluation(const char* name, bool channels_last) {
                 const Tensor m = from(std::span<const double>(mean), {3}).to(dtype),
                              v = from(std::span<const double>(variance), {3}).to(dtype);
                 const Tensor in = channels_last ? x[0].permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2}) : x[0];
-                return batch_norm(in, x[1], x[2], m, v, {.training = false});
+                return batch_norm(in, x[1], x[2], m.to(in.device()), v.to(in.device()), {.training = false});
               },
           .reference =
               [=](const Refs& x) {
@@ -136,12 +142,21 @@ OpCases norm_cases() {
       batch("batch_norm", {4, 3, 2, 5}, {In{{64, 64, 26, 26}}, In::positive({64}), In{{64}}}),
       batch("batch_norm/rows", {12, 5}, {In{{4096, 256}}, In::positive({256}), In{{256}}}),
       batch("batch_norm/sequence", {3, 4, 7}),
+      batch("batch_norm/wide_planes", {3, 2, 4, 6}),
+      batch("batch_norm/wide_rows", {12, 8}),
+      large(batch("batch_norm/parts_of_planes", {2, 2, 2112})),
+      large(batch("batch_norm/parts_of_rows", {1100, 8})),
+      large(batch("batch_norm/many_channels", {10, 264})),
       plain,
       batch_channels_last(),
       batch_evaluation("batch_norm/evaluation", false),
       batch_evaluation("batch_norm/evaluation_channels_last", true),
       rows("layer_norm", 5, 7, 2, true, {In{{2048, 256}}, In::positive({256}), In{{256}}}),
       rows("layer_norm/long_rows", 3, 1100, 2, true),
+      rows("layer_norm/short_rows", 11, 40, 2, true),
+      large(rows("layer_norm/wide_rows", 9, 328, 2, true)),
+      large(rows("layer_norm/odd_rows", 3, 301, 2, true)),
+      large(rows("layer_norm/many_rows", 530, 24, 2, true)),
       rows("layer_norm/no_bias", 5, 7, 1, true),
       rows("layer_norm/no_weights", 5, 7, 0, true),
       {.name = "layer_norm/two_dimensions",
@@ -153,9 +168,14 @@ OpCases norm_cases() {
                  x, 6, [](int64_t i) { return i / 20; }, [](int64_t i) { return i % 20; }, 1e-5);
            }},
       rows("rms_norm", 5, 7, 1, false, {In{{2048, 256}}, In::positive({256})}),
+      large(rows("rms_norm/wide_rows", 9, 328, 1, false)),
+      large(rows("rms_norm/long_rows", 3, 2056, 1, false)),
       groups("group_norm", {3, 6, 2, 4}, 2, {In{{16, 64, 26, 26}}, In::positive({64}), In{{64}}}),
       groups("group_norm/each_channel", {2, 3, 40}, 3),
       groups("group_norm/no_space", {4, 6}, 2),
+      groups("group_norm/wide_planes", {3, 4, 24}, 2),
+      large(groups("group_norm/long_rows", {2, 4, 9, 33}, 2)),
+      large(groups("group_norm/long_wide_rows", {2, 2, 528}, 1)),
   };
 }
 

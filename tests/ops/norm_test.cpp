@@ -13,6 +13,7 @@
 #include "tensor/threads.h"
 #include "tensor/view.h"
 #include "tests/expect_error.h"
+#include "tests/ops/op_case.h"
 
 namespace weft {
 namespace {
@@ -187,6 +188,94 @@ TEST(Norm, NoElements) {
   sum(layer_norm(x, w, {})).backward();
   EXPECT_EQ(w.grad().to_vector<double>(), Doubles(4, 0));
   EXPECT_EQ(layer_norm(empty({3, 0}), Shape{0}, {}, {}).sizes(), (Shape{3, 0}));
+}
+
+/// On the device under test.
+Tensor there(const Tensor& x) { return x.to(testing::test_device()); }
+
+/// The same values, contiguous and not at 128 bits.
+Tensor unaligned(const Tensor& x) {
+  Tensor memory = empty({x.numel() + 1}, {x.dtype(), x.device()});
+  Tensor view = raw::view(memory, x.sizes(), raw::contiguous(x).strides(), 1);
+  view.copy_(x);
+  return view;
+}
+
+TEST(NormOnDevice, MovesTheRunningStatistics) {
+  for (const Shape& sizes : {Shape{8, 3}, Shape{4, 3, 2}}) {
+    Tensor mean = there(full({3}, 1)), variance = there(full({3}, 2));
+    const Tensor x = there(arange(24, f32)).reshape(sizes);
+    batch_norm(x, {}, {}, mean, variance, {.momentum = 0.25});
+    const Tensor flat = sizes.size() == 2 ? x : x.transpose(1, 2).reshape({8, 3});
+    const Doubles wanted_mean = weft::mean(flat, {0}).to_vector<double>();
+    const Doubles wanted_variance = var(flat, {0}).to_vector<double>();
+    for (size_t c = 0; c < 3; ++c) {
+      EXPECT_NEAR(mean.to_vector<double>()[c], 0.75 + 0.25 * wanted_mean[c], 1e-6);
+      EXPECT_NEAR(variance.to_vector<double>()[c], 1.5 + 0.25 * wanted_variance[c], 1e-5);
+    }
+    const Doubles before = mean.to_vector<double>();
+    batch_norm(x, {}, {}, mean, variance, {.training = false});
+    EXPECT_EQ(mean.to_vector<double>(), before);
+  }
+}
+
+TEST(NormOnDevice, LargeMeansCostNoPrecision) {
+  const auto check = [](const Tensor& x, const std::function<Tensor(const Tensor&)>& norm) {
+    const Doubles got = norm(there(x)).to_vector<double>(), wanted = norm(x.to(f64)).to_vector<double>();
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 1e-3) << i;
+  };
+  const auto batch = [](const Tensor& x) { return batch_norm(x, {}, {}, {}, {}); };
+  const Tensor image = randn({10, 8, 6, 4}) + full({}, 3000);
+  check(image, batch);
+  check(raw::channels_last(image), batch);
+  check(image, [](const Tensor& x) { return group_norm(x, 2, {}, {}); });
+  for (int64_t n : {40, 301, 2056})
+    check(randn({3, n}) + full({}, 3000), [n](const Tensor& x) { return layer_norm(x, Shape{n}, {}, {}); });
+}
+
+TEST(NormOnDevice, UnalignedOperands) {
+  const Tensor x = randn({5, 16}), image = randn({2, 4, 8}), w = rand({16}), v = rand({4});
+  const auto all_of = [](const Tensor& rows, const Tensor& planes, const Tensor& weight, const Tensor& channels) {
+    Doubles values;
+    const auto run = [&](const Tensor& in, const Tensor& wide, auto norm) {
+      Tensor leaf = in.detach(), scale = wide.detach();
+      leaf.requires_grad_();
+      scale.requires_grad_();
+      const Tensor y = norm(leaf, scale);
+      y.backward({.gradient = y.detach()});
+      for (const Tensor& t : {y, leaf.grad(), scale.grad()})
+        for (double value : t.to_vector<double>()) values.push_back(value);
+    };
+    run(rows, weight, [](const Tensor& a, const Tensor& b) { return batch_norm(a, b, b, {}, {}); });
+    run(planes, channels, [](const Tensor& a, const Tensor& b) { return batch_norm(a, b, b, {}, {}); });
+    run(rows, weight, [](const Tensor& a, const Tensor& b) { return layer_norm(a, b, b); });
+    run(planes, channels, [](const Tensor& a, const Tensor& b) { return group_norm(a, 2, b, b); });
+    return values;
+  };
+  const Doubles wanted = all_of(x, image, w, v);
+  for (const auto& [rows, weight] :
+       {std::pair(unaligned(there(x)), there(w)), std::pair(there(x), unaligned(there(w)))}) {
+    const Doubles got = all_of(rows, unaligned(there(image)), weight, unaligned(there(v)));
+    ASSERT_EQ(got.size(), wanted.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 2e-5) << i;
+  }
+}
+
+TEST(NormOnDevice, NoElements) {
+  for (const Shape& sizes : {Shape{0, 4}, Shape{0, 4, 3}, Shape{2, 4, 0}}) {
+    Tensor x = there(empty(sizes)), w = there(ones({4}));
+    x.requires_grad_();
+    w.requires_grad_();
+    sum(group_norm(x, 2, w, {})).backward();
+    sum(batch_norm(x, w, w, {}, {})).backward();
+    EXPECT_EQ(w.grad().to_vector<double>(), Doubles(4, 0));
+  }
+  Tensor x = there(empty({0, 4})), w = there(ones({4}));
+  w.requires_grad_();
+  sum(layer_norm(x, w, {})).backward();
+  EXPECT_EQ(w.grad().to_vector<double>(), Doubles(4, 0));
+  EXPECT_EQ(layer_norm(there(empty({3, 0})), Shape{0}, {}, {}).sizes(), (Shape{3, 0}));
+  EXPECT_EQ(batch_norm(there(empty({3, 0})), {}, {}, {}, {}).sizes(), (Shape{3, 0}));
 }
 
 TEST(Norm, MistakesAreNamed) {

@@ -11,6 +11,7 @@
 #include "tensor/threads.h"
 #include "tensor/view.h"
 #include "tests/expect_error.h"
+#include "tests/ops/op_case.h"
 
 namespace weft {
 namespace {
@@ -124,6 +125,51 @@ TEST(Pool, EmptyBatchAndNoChannels) {
   backward({y}, {ones_like(y)});
   EXPECT_EQ(x.grad().sizes(), x.sizes());
   EXPECT_EQ(avg_pool2d(zeros({2, 0, 4, 4}), {.kernel = 2}).sizes(), (Shape{2, 0, 2, 2}));
+}
+
+// Windows of few places and of many, which devices treat differently.
+TEST(PoolOnDevice, TheFirstOfEqualsAndNaNWin) {
+  for (const int64_t n : {8, 100}) {
+    for (const auto& [at, value] : {std::pair<size_t, double>{2, 5}, {2, kNaN}, {n - 1, kNaN}, {0, 0}, {n - 3, 1}}) {
+      Values values(static_cast<size_t>(n), 0.0), wanted = values;
+      values[at] = value;
+      if (at == 2) values[static_cast<size_t>(n) - 2] = value;
+      if (std::isnan(value)) values[at > 0 ? at - 1 : 1] = 7;
+      wanted[at] = 1;
+      const Tensor x = leaf(from(values, {1, 1, 1, n}).to(f32).to(testing::test_device()));
+      const Tensor y = max_pool2d(x, {.kernel = {1, n}});
+      const double best = y.to_vector<double>()[0];
+      EXPECT_TRUE(best == value || (std::isnan(best) && std::isnan(value))) << best;
+      EXPECT_EQ(gradient_of_sum(y, x), wanted) << n << ' ' << at << ' ' << value;
+    }
+  }
+}
+
+TEST(PoolOnDevice, UnalignedOperandsAndNoElements) {
+  const Tensor image = randn({2, 8, 5, 5});
+  const auto values_of = [&](const Tensor& x) {
+    const Tensor in = leaf(x.detach());
+    const Tensor y = max_pool2d(in, {.kernel = 2}), z = avg_pool2d(in, {.kernel = 2});
+    backward({y, z}, {y.detach(), z.detach()});
+    Values values = y.to_vector<double>();
+    for (const Tensor& t : {z, in.grad()})
+      for (const double v : t.to_vector<double>()) values.push_back(v);
+    return values;
+  };
+  const Tensor dense = raw::channels_last(image).to(testing::test_device());
+  const Tensor memory = empty({image.numel() + 1}, testing::test_device());
+  Tensor unaligned = raw::view(memory, image.sizes(), raw::channels_last(image).strides(), 1);
+  unaligned.copy_(dense);
+  const Values got = values_of(unaligned), wanted = values_of(raw::channels_last(image));
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-6) << i;
+  for (const Shape& sizes : {Shape{0, 3, 9, 9}, Shape{2, 0, 9, 9}}) {
+    for (const int64_t kernel : {2, 9}) {
+      const Tensor x = leaf(zeros(sizes, testing::test_device()));
+      const Tensor y = max_pool2d(x, {.kernel = kernel}), z = avg_pool2d(x, {.kernel = kernel});
+      backward({y, z}, {ones_like(y), ones_like(z)});
+      EXPECT_EQ(x.grad().sizes(), sizes);
+    }
+  }
 }
 
 TEST(Pool, RefusesWhatDoesNotFit) {
