@@ -1,6 +1,5 @@
-// The one loop nest behind reductions. Kept and reduced dimensions are sorted and merged by x's strides; rows are
-// summed in vector lanes, columns in blocks. Long reductions are cut into chunks of a fixed size whose results are
-// joined in order, so that no result depends on the number of threads.
+// The one loop nest behind reductions on the CPU: rows are summed in vector lanes, columns in blocks. Long reductions are
+// cut into chunks of a fixed size whose results are joined in order, so that no result depends on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 
 #include "tensor/cpu/loop.h"
 #include "tensor/cpu/rows.h"
-#include "tensor/tensor.h"
+#include "tensor/reduce_plan.h"
 
 namespace weft::cpu_kernels {
 
@@ -18,29 +17,6 @@ namespace weft::cpu_kernels {
 inline constexpr int64_t kReduceChunk = 32768;
 /// Outputs from which on each is reduced by one thread as a whole.
 inline constexpr int64_t kEnoughOutputs = 32;
-
-struct ReduceDim {
-  int64_t size, x, out;  // strides in elements; `out` is 0 for a reduced dimension
-};
-
-/// Some dimensions, innermost first.
-struct ReduceDims {
-  std::array<ReduceDim, kMaxDims> dim{};
-  size_t used = 0;
-  int64_t numel = 1;
-
-  void add(ReduceDim d) {
-    numel *= d.size;
-    if (used > 0) {
-      ReduceDim& last = dim[used - 1];
-      if (d.x == last.x * last.size && d.out == last.out * last.size) {
-        last.size *= d.size;
-        return;
-      }
-    }
-    dim[used++] = d;
-  }
-};
 
 /// An odometer over dimensions [first, used).
 class ReduceWalk {
@@ -81,28 +57,6 @@ class ReduceWalk {
   const ReduceDims& dims_;
   size_t first_;
   std::array<int64_t, kMaxDims> index_{};
-};
-
-struct ReducePlan {
-  ReduceDims kept, reduced;
-  bool columns = false;  // the densest dimension is kept
-
-  ReducePlan(const Tensor& x, const Tensor& out) {
-    if (out.numel() == 1 && x.is_contiguous()) {
-      reduced.add({x.numel(), 1, 0});
-      return;
-    }
-    for (int64_t d : by_rising_stride(x.strides())) {
-      const int64_t size = x.sizes()[d];
-      if (size == 1) continue;
-      if (out.sizes()[d] == size)
-        kept.add({size, x.strides()[d], out.strides()[d]});
-      else
-        reduced.add({size, x.strides()[d], 0});
-    }
-    columns = kept.used > 0 && kept.dim[0].x != 0 &&
-              (reduced.used == 0 || reduced.dim[0].x == 0 || kept.dim[0].x < reduced.dim[0].x);
-  }
 };
 
 /// Where results go: `value` for all, `second` for policies that have two (the mean beside the variance), of the same

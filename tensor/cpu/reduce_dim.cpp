@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tensor/along.h"
 #include "tensor/cpu/loop.h"
 #include "tensor/kernels.h"
 #include "tensor/view.h"
@@ -11,13 +12,6 @@ namespace {
 
 constexpr int64_t kBlock = 256;       // columns taken at once
 constexpr int64_t kRowChunk = 32768;  // of a long row, for one thread
-
-struct Along {
-  int64_t outer = 1, n = 1, inner = 1;
-  Along(const Tensor& x, int64_t dim) {
-    for (int64_t d = 0; d < x.dim(); ++d) (d < dim ? outer : d == dim ? n : inner) *= x.sizes()[d];
-  }
-};
 
 template <class V>
 struct Best {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tensor/along.h"
 #include "tensor/cpu/loop.h"
 #include "tensor/cpu/math.h"
 #include "tensor/cpu/rows.h"
@@ -14,11 +15,8 @@ namespace {
 
 constexpr int64_t kColumns = 64;
 
-struct Along {
-  int64_t outer = 1, n = 1, inner = 1;
-  Along(const Tensor& x, int64_t dim) {
-    for (int64_t d = 0; d < x.dim(); ++d) (d < dim ? outer : d == dim ? n : inner) *= x.sizes()[d];
-  }
+struct Lines : Along {
+  using Along::Along;
   /// body(base) for each row.
   template <class Body>
   void rows(const Body& body) const {
@@ -107,7 +105,7 @@ void run(const char* op, const Tensor& x, int64_t dim, Tensor& y) {
   WEFT_ASSERT(y.is_contiguous());
   if (x.numel() == 0) return;
   const Tensor dense = raw::contiguous(x);
-  const Along a(dense, dim);
+  const Lines a(dense, dim);
   dispatch_floating(op, x.dtype(), [&]<class T>() {
     const T* from = dense.data<T>();
     T* to = y.data<T>();
@@ -154,7 +152,7 @@ void run_grad(const char* op, const Tensor& dy, const Tensor& y, int64_t dim, Te
   WEFT_ASSERT(y.is_contiguous() && dx.is_contiguous());
   if (y.numel() == 0) return;
   const Tensor dense = raw::contiguous(dy);
-  const Along a(y, dim);
+  const Lines a(y, dim);
   dispatch_floating(op, y.dtype(), [&]<class T>() {
     const T *g = dense.data<T>(), *v = y.data<T>();
     T* to = dx.data<T>();
