@@ -16,6 +16,9 @@ set(WEFT_GPU_KERNELS
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/norm.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/pool.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/random.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/reduce.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/reduce_dim.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/softmax.cu
 )
 # Host code of a backend; what stands behind blas.h and cudnn.h is each backend's own.
 set(WEFT_GPU_RUNTIME

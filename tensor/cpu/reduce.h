@@ -1,5 +1,6 @@
-// The one loop nest behind reductions on the CPU: rows are summed in vector lanes, columns in blocks. Long reductions are
-// cut into chunks of a fixed size whose results are joined in order, so that no result depends on the number of threads.
+// The one loop nest behind reductions on the CPU: rows are summed in vector lanes, columns in blocks. Long reductions
+// are cut into chunks of a fixed size whose results are joined in order, so that no result depends on the number of
+// threads.
 #pragma once
 
 #include <algorithm>

@@ -105,6 +105,27 @@ OpCase without_gradient(OpCase c) {
   return c;
 }
 
+/// For inputs of so many elements that finite differences would take long.
+OpCase without_differences(OpCase c) {
+  c.differences = false;
+  return c;
+}
+
+OpCase running(const char* name, const Shape& sizes, int64_t dim, std::vector<In> bench = {}) {
+  return {.name = name,
+          .inputs = {{sizes}},
+          .run = [=](const Tensors& x) { return cumsum(x[0], dim); },
+          .reference =
+              [=](const std::vector<Ref>& x) {
+                Ref y = x[0];
+                const int64_t step = contiguous_strides(sizes)[dim];
+                for (int64_t i = 0; i < y.numel(); ++i)
+                  if (i / step % sizes[dim] > 0) y[i] += y[i - step];
+                return y;
+              },
+          .bench = std::move(bench)};
+}
+
 OpCase index_case(const char* name, Tensor (*op)(const Tensor&, int64_t, bool), int64_t dim, const Shape& sizes,
                   bool most) {
   return {.name = name,
@@ -131,6 +152,14 @@ OpCases reduce_cases() {
       reduction("sum/columns", sum, {67, 6}, {0}, total, true, {}, {In{{4096, 256}}}),
       reduction("sum/middle", sum, {3, 9, 5}, {1}, total),
       reduction("sum/channels", sum, {3, 4, 5, 2}, {0, 2, 3}, total),
+      reduction("sum/few_a_row", sum, {300, 5}, {1}, total),
+      reduction("sum/rows_of_packs", sum, {3, 512}, {1}, total),
+      without_differences(reduction("sum/long_rows", sum, {3, 4104}, {1}, total)),
+      without_differences(reduction("sum/parts_of_rows", sum, {2, 5001}, {1}, total)),
+      without_differences(reduction("sum/parts_of_all", sum, {16391}, {}, total)),
+      without_differences(
+          reduction("sum/parts_of_columns", sum, {130, 132}, {0}, total, false, In{.low = -1, .high = 1})),
+      reduction("sum/packs_of_channels", sum, {3, 5, 4, 16}, {0, 2, 3}, total),
       reduction("mean", mean, {4, 9}, {}, average),
       reduction("mean/rows", mean, {4, 9}, {1}, average, true),
       reduction("mean/outer_and_inner", mean, {4, 3, 5}, {0, 2}, average),
@@ -139,6 +168,8 @@ OpCases reduce_cases() {
       reduction("var/columns", var_of, {40, 3}, {0}, variance, false, {}, {In{{4096, 256}}}),
       reduction("var/rows", var_of, {3, 50}, {1}, variance, true, {}, {In{{4096, 256}}}),
       reduction("var/plain", plain_var_of, {6, 5}, {1}, plain_variance),
+      without_differences(reduction("var/parts_of_rows", var_of, {2, 5001}, {1}, variance)),
+      without_differences(reduction("var/parts_of_columns", var_of, {130, 132}, {0}, variance)),
       reduction("deviation", deviation_of, {4, 6}, {1}, spread),
       reduction("norm", norm_of<2>, {4, 6}, {}, length<2>, false, {}, {In{{1 << 20}}}),
       reduction("norm/rows", norm_of<2>, {4, 6}, {1}, length<2>),
@@ -159,20 +190,17 @@ OpCases reduce_cases() {
       index_case("argmax/columns", argmax, 0, {60, 5}, true),
       index_case("argmin/rows", argmin, 1, {5, 600}, false),
       index_case("argmin/middle", argmin, 1, {3, 6, 4}, false),
+      index_case("argmax/parts_of_rows", argmax, 1, {2, 5001}, true),
+      index_case("argmax/parts_of_columns", argmax, 0, {130, 132}, true),
+      without_gradient(reduction("any/rows", any, {3, 40}, {1}, any_positive, false, In{.kind = In::boolean})),
+      without_gradient(reduction("all/columns", all, {4, 3, 40}, {0}, all_nonzero, false, In{.kind = In::boolean})),
       without_gradient(reduction("any", any, {8, 3}, {1}, any_positive, false, In{.kind = In::boolean})),
       without_gradient(reduction("all", all, {8, 3}, {1}, all_nonzero, false, In{.kind = In::boolean})),
-      {.name = "cumsum",
-       .inputs = {{{3, 6, 4}}},
-       .run = [](const Tensors& x) { return cumsum(x[0], 1); },
-       .reference =
-           [](const std::vector<Ref>& x) {
-             Ref y = x[0];
-             for (int64_t i = 0; i < 3; ++i)
-               for (int64_t j = 1; j < 6; ++j)
-                 for (int64_t k = 0; k < 4; ++k) y(i, j, k) += y(i, j - 1, k);
-             return y;
-           },
-       .bench = {In{{1024, 1024}}}},
+      running("cumsum", {3, 6, 4}, 1, {In{{1024, 1024}}}),
+      running("cumsum/rows", {3, 140}, 1),
+      without_differences(running("cumsum/long_rows", {2, 701}, 1)),
+      without_differences(running("cumsum/parts_of_rows", {2, 4100}, 1)),
+      without_differences(running("cumsum/parts_of_columns", {200, 3}, 0)),
   };
 }
 

@@ -13,6 +13,7 @@
 #include "tensor/threads.h"
 #include "tensor/view.h"
 #include "tests/expect_error.h"
+#include "tests/ops/op_case.h"
 
 namespace weft {
 namespace {
@@ -69,9 +70,9 @@ TEST(Reduce, ResultsDoNotDependOnThreads) {
   EXPECT_EQ(results[0], results[2]);
 }
 
-TEST(Reduce, EveryLayoutGivesTheSameSums) {
+TEST(ReduceDevice, EveryLayoutGivesTheSameSums) {
   // Whole numbers: any order of adding gives the same bits.
-  const Tensor x = randint(-50, 50, {6, 37, 5, 70}).to(f32);
+  const Tensor x = randint(-50, 50, {6, 37, 5, 70}).to(f32).to(testing::test_device());
   const Tensor copies[] = {x, raw::channels_last(x),
                            raw::permute(raw::contiguous(raw::permute(x, {3, 1, 0, 2})), {2, 1, 3, 0})};
   const Shape all_dims[] = {{}, {0}, {1}, {2}, {3}, {0, 1}, {0, 2, 3}, {1, 2, 3}, {1, 3}, {0, 2}};
@@ -94,11 +95,84 @@ TEST(Reduce, EveryLayoutGivesTheSameSums) {
   }
 }
 
-TEST(Reduce, ExpandedInputsCountEveryCopy) {
-  const Tensor row = from<float>({1, 2, 3}, {3});
+TEST(ReduceDevice, ExpandedInputsCountEveryCopy) {
+  const Tensor row = from<float>({1, 2, 3}, {3}, testing::test_device());
   EXPECT_EQ(sum(row.expand({4, 3})).item(), 24);
   EXPECT_EQ(sum(row.expand({4, 3}), {0}).to_vector<double>(), (Doubles{4, 8, 12}));
   EXPECT_EQ(sum(row.unsqueeze(1).expand({3, 5}), {0}).to_vector<double>(), (Doubles{6, 6, 6, 6, 6}));
+}
+
+// Wherever the best stands: in packs, in lanes, in parts, in rows and in columns.
+TEST(ReduceDevice, FirstOfEqualsAndOfNansWins) {
+  for (const int64_t n : {3, 130, 3000, 9000}) {
+    for (const int64_t at : {int64_t{0}, n / 3, n - 1}) {
+      std::vector<float> v(static_cast<size_t>(n), 1);
+      for (int64_t i = at; i < n; i += 2) v[static_cast<size_t>(i)] = 7;
+      Tensor x = from(v, {n}, testing::test_device());
+      EXPECT_EQ(argmax(x).item(), static_cast<double>(at)) << n;
+      EXPECT_EQ(argmax(x.unsqueeze(1).expand({n, 3}), 0).to_vector<int64_t>(), Indices(3, at)) << n;
+      v[static_cast<size_t>(at)] = v[static_cast<size_t>(n - 1)] = kNan;
+      x = from(v, {n}, testing::test_device());
+      EXPECT_TRUE(std::isnan(max(x).item()));
+      for (auto* op : {static_cast<Tensor (*)(const Tensor&, int64_t, bool)>(argmax),
+                       static_cast<Tensor (*)(const Tensor&, int64_t, bool)>(argmin)}) {
+        EXPECT_EQ(op(x, 0, false).item(), static_cast<double>(at)) << n;
+        EXPECT_EQ(op(x.unsqueeze(1).expand({n, 3}), 0, false).to_vector<int64_t>(), Indices(3, at)) << n;
+        EXPECT_EQ(op(x.unsqueeze(1).expand({n, 3}).contiguous(), 0, false).to_vector<int64_t>(), Indices(3, at)) << n;
+      }
+    }
+  }
+  EXPECT_EQ(argmax(full({3}, -kInf, testing::test_device())).item(), 0);
+}
+
+TEST(ReduceDevice, WholeNumbersAndTruths) {
+  const Device device = testing::test_device();
+  const Tensor x = full({1000, 3}, 255, {u8, device});
+  EXPECT_EQ(sum(x).item(), 765'000);
+  EXPECT_EQ(sum(x, {0}).to_vector<int64_t>(), (Indices{255'000, 255'000, 255'000}));
+  EXPECT_EQ(sum(full({3}, int64_t{1} << 61, {i64, device})).to_vector<int64_t>(), (Indices{3 * (int64_t{1} << 61)}));
+  EXPECT_EQ(sum(ne(x, 0.0), {1}).to_vector<int64_t>(), Indices(1000, 3));
+  EXPECT_EQ(prod(from<int32_t>({2, 3, -7, 1}, {2, 2}, device), {1}).to_vector<int64_t>(), (Indices{6, -7}));
+  EXPECT_EQ(cumsum(from<int32_t>({2, 3, -7, 1}, {2, 2}, device), 0).to_vector<int64_t>(), (Indices{2, 3, -5, 4}));
+  EXPECT_EQ(cumsum(full({700}, 1, {u8, device}), 0).to_vector<int64_t>()[699], 700);
+  EXPECT_EQ(min_with_index(from<int64_t>({4, 2, 8}, {3}, device), 0).values.to_vector<int64_t>(), (Indices{2}));
+  const Tensor truths = ne(from<float>({0, 0, 1, 0}, {2, 2}, device), 0.0);
+  EXPECT_EQ(argmax(truths, 1).to_vector<int64_t>(), (Indices{0, 0}));
+  EXPECT_EQ(argmin(truths, 1).to_vector<int64_t>(), (Indices{0, 1}));
+}
+
+TEST(ReduceDevice, NoElements) {
+  const Device device = testing::test_device();
+  const Tensor flat = empty({0, 4}, device), deep = empty({5, 5, 0}, device);
+  EXPECT_EQ(sum(deep).item(), 0);
+  EXPECT_EQ(prod(deep).item(), 1);
+  EXPECT_EQ(norm(deep).item(), 0);
+  EXPECT_TRUE(std::isnan(mean(deep).item()));
+  EXPECT_TRUE(std::isnan(var(deep).item()));
+  EXPECT_EQ(any(deep).item(), 0);
+  EXPECT_EQ(all(deep).item(), 1);
+  EXPECT_EQ(sum(deep, {2}).to_vector<double>(), Doubles(25, 0));
+  EXPECT_EQ(sum(flat, {0}).to_vector<double>(), Doubles(4, 0));
+  EXPECT_EQ(sum(flat, {1}).sizes(), (Shape{0}));
+  EXPECT_EQ(argmax(flat, 1).sizes(), (Shape{0}));
+  for (const auto& f : std::vector<std::function<Tensor(const Tensor&)>>{[](const Tensor& x) { return cumsum(x, 1); },
+                                                                         [](const Tensor& x) { return max(x, {1}); },
+                                                                         [](const Tensor& x) { return var(x, {1}); }})
+    EXPECT_EQ(gradient(flat, f).sizes(), (Shape{0, 4}));
+}
+
+// 1e6 ± 1 in rows, columns and parts: squares without a shift would lose all of it in float.
+TEST(ReduceDevice, VarianceKeepsItsDigitsFarFromZero) {
+  for (const int64_t n : {4, 20, 600, 20'000}) {
+    std::vector<float> v(static_cast<size_t>(n), 999'999);
+    for (size_t i = 1; i < v.size(); i += 2) v[i] = 1'000'001;
+    const Tensor x = from(v, {n}, testing::test_device());
+    EXPECT_EQ(var(x, {}, {.correction = 0}).item(), 1) << n;
+    EXPECT_EQ(var(x.unsqueeze(1).expand({n, 3}).contiguous(), {0}, {.correction = 0}).to_vector<double>(),
+              (Doubles{1, 1, 1}))
+        << n;
+  }
+  EXPECT_NEAR(norm(full({128}, 1e19, testing::test_device())).item() / 1.1313708e20, 1, 1e-6);
 }
 
 TEST(Reduce, WholeNumbersSumIn64Bits) {

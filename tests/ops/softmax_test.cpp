@@ -10,6 +10,7 @@
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduce.h"
 #include "tensor/view.h"
+#include "tests/ops/op_case.h"
 
 namespace weft {
 namespace {
@@ -63,6 +64,27 @@ TEST(Softmax, NanAndInfinityStayInTheirRow) {
         EXPECT_TRUE(all_finite(raw::select(y, 0, 0)) && all_finite(raw::select(y, 0, 2)));
         EXPECT_TRUE(std::isnan(raw::select(raw::select(y, 0, 1), 0, at).item()));
         EXPECT_TRUE(!std::isnan(bad) || all_nan(raw::select(y, 0, 1)));
+      }
+    }
+  }
+}
+
+// In rows that are held and rows that are not, and in columns.
+TEST(SoftmaxDevice, InfinityAndNanStayInTheirRow) {
+  for (const int64_t n : {7, 100, 3001}) {
+    for (const float bad : {kNan, kInf, -kInf}) {
+      std::vector<float> v(static_cast<size_t>(3 * n));
+      for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i % 13) / 3;
+      for (int64_t i = n; i < 2 * n; ++i)
+        if (bad == -kInf || i == n + n / 2) v[static_cast<size_t>(i)] = bad;  // all of the row, or one
+      v[1] = -kInf;
+      const Tensor rows = from(v, {3, n}, testing::test_device());
+      for (auto* op : {softmax, log_softmax}) {
+        for (const int64_t dim : {1, 0}) {
+          const Tensor y = dim == 1 ? op(rows, 1) : op(raw::contiguous(raw::transpose(rows, 0, 1)), 0);
+          EXPECT_TRUE(all_finite(exp(raw::select(y, 1 - dim, 0))) && all_finite(exp(raw::select(y, 1 - dim, 2)))) << n;
+          EXPECT_TRUE(all_nan(raw::select(y, 1 - dim, 1))) << n << ' ' << bad;
+        }
       }
     }
   }
