@@ -8,6 +8,7 @@ committed, so nobody needs Python to build or test.
 import os
 import sys
 
+import amp_cases
 import index_cases
 import math_cases
 import mnist_cases
@@ -19,7 +20,7 @@ if __name__ == "__main__":
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "data")
     os.makedirs(folder, exist_ok=True)
     total = 0
-    for module in (math_cases, nn_cases, index_cases, optim_cases, mnist_cases):
+    for module in (math_cases, nn_cases, index_cases, optim_cases, mnist_cases, amp_cases):
         for file in module.files():
             size = file.write(folder)
             total += size
