@@ -45,6 +45,7 @@
 #include "optim/rmsprop.h"
 #include "optim/schedule.h"
 #include "optim/sgd.h"
+#include "tensor/precision.h"
 #include "tensor/random.h"
 #include "tensor/safetensors.h"
 #include "tensor/tensor.h"

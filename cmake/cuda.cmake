@@ -5,6 +5,7 @@ set_property(CACHE WEFT_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 # Kernel sources, which the tests compile for their emulator as well.
 set(WEFT_GPU_KERNELS
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/conv.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/copy.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/elementwise.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/elementwise_binary.cu
@@ -13,6 +14,7 @@ set(WEFT_GPU_KERNELS
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/index.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/index_topk.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/layer_norm.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/matmul.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/norm.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/pool.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/random.cu
@@ -89,7 +91,7 @@ set(WEFT_CUDNN
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/cudnn_graph.cpp
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/cudnn_plan.cpp
 )
-add_library(weft_cuda MODULE ${WEFT_GPU_KERNELS} ${WEFT_GPU_RUNTIME} ${WEFT_CUDNN})
+add_library(weft_cuda MODULE ${WEFT_GPU_KERNELS} ${WEFT_GPU_RUNTIME} ${WEFT_CUDNN} tensor/cuda/cublas.cpp)
 target_compile_definitions(weft_cuda PRIVATE WEFT_GPU=cuda_kernels)
 target_compile_options(weft_cuda PRIVATE
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra>
