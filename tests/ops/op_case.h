@@ -62,6 +62,7 @@ struct OpCase {
   /// The same inputs as f64; empty where the entry is only for gradients and layouts.
   std::function<Ref(const std::vector<Ref>&)> reference;
   bool gradient = true;                    ///< run gradcheck, and compare f32 gradients with f64's
+  bool half_gradient = true;               ///< where `gradient`: compare those of 16-bit dtypes as well
   bool differences = true;                 ///< false leaves gradcheck out, where f32 runs other code than f64
   std::vector<DType> dtypes = {f32, f64};  ///< floating inputs are made in each of these for the value test
   double tolerance = 2e-6;     ///< for f32, relative to max(1, |value|); 16-bit types get 2^-7 / 2^-10 instead

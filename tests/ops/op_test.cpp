@@ -1,10 +1,12 @@
 // What every op case is put through.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 
 #include "autograd/autograd.h"
+#include "autograd/ops/elementwise.h"
 #include "tensor/threads.h"
 #include "tensor/view.h"
 #include "tests/ops/op_case.h"
@@ -83,6 +85,7 @@ class OpTest : public ::testing::TestWithParam<OpCase> {};
 class OpReferenceTest : public OpTest {};
 class OpGradientTest : public OpTest {};
 class OpDifferencesTest : public OpTest {};
+class OpHalfGradientTest : public OpTest {};
 
 TEST_P(OpReferenceTest, ValueMatchesReference) {
   const OpCase& c = GetParam();
@@ -146,6 +149,35 @@ TEST_P(OpGradientTest, SinglePrecisionGradientMatchesDouble) {
   }
 }
 
+// Some values are rounded on the way, so errors count against the largest gradient; both start from the same inputs.
+TEST_P(OpHalfGradientTest, SixteenBitGradientMatchesDouble) {
+  const OpCase& c = GetParam();
+  for (const DType dtype : c.dtypes) {
+    if (size_of(dtype) != 2) continue;
+    SCOPED_TRACE(name(dtype));
+    std::vector<Tensor> wide, half;
+    for (const Tensor& x : make_inputs(c.inputs, dtype)) {
+      wide.push_back(is_floating(x.dtype()) ? raw::to(x, DType::f64) : x);
+      half.push_back(x.to(test_device()));
+    }
+    const std::vector<Tensor> wanted = gradients(c, wide), got = gradients(c, half);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      ASSERT_EQ(got[i].defined(), wanted[i].defined());
+      if (!wanted[i].defined()) continue;
+      EXPECT_EQ(got[i].dtype(), dtype);
+      double largest = 1;
+      for (const double v : wanted[i].to_vector<double>()) largest = std::max(largest, std::fabs(v));
+      Ref scaled = to_ref(wanted[i]);
+      for (double& v : scaled.values) v /= largest;
+      EXPECT_TRUE(near(got[i].to(f64) * (1 / largest), scaled, 2 * tolerance(c, dtype))) << "input " << i;
+    }
+  }
+}
+
+bool has_half(const OpCase& c) {
+  return std::ranges::any_of(c.dtypes, [](DType dtype) { return size_of(dtype) == 2; });
+}
+
 OpCases cases_where(bool (*wanted)(const OpCase&)) {
   OpCases cases = all_cases();
   std::erase_if(cases, [wanted](const OpCase& c) { return !wanted(c); });
@@ -165,6 +197,10 @@ INSTANTIATE_TEST_SUITE_P(All, OpReferenceTest,
                          test_name);
 INSTANTIATE_TEST_SUITE_P(All, OpGradientTest,
                          ::testing::ValuesIn(cases_where([](const OpCase& c) { return c.gradient; })), test_name);
+INSTANTIATE_TEST_SUITE_P(All, OpHalfGradientTest, ::testing::ValuesIn(cases_where([](const OpCase& c) {
+                           return c.gradient && c.half_gradient && has_half(c);
+                         })),
+                         test_name);
 INSTANTIATE_TEST_SUITE_P(All, OpDifferencesTest,
                          ::testing::ValuesIn(cases_where([](const OpCase& c) { return c.gradient && c.differences; })),
                          test_name);

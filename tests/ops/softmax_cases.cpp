@@ -59,6 +59,8 @@ OpCases softmax_cases() {
         along("log_softmax/longest_rows", true, {1, 8200}, 1), along("softmax/longest_odd_rows", false, {1, 2055}, 1),
         along("log_softmax/longest_odd_rows", true, {1, 2055}, 1)}) {
     c.differences = false;
+    // A sum of thousands times e^y, whose y was rounded at -9: the reason why Autocast computes it in f32.
+    c.half_gradient = !c.name.starts_with("log_softmax/longest");
     cases.push_back(std::move(c));
   }
   return cases;
