@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 
+#include "data/upload.h"
 #include "tensor/error.h"
 #include "tensor/threads.h"
 
@@ -47,6 +49,7 @@ class Loader::Run {
     batches_ = count_batches(static_cast<int64_t>(order_.size()), options);
     const int64_t workers = std::min<int64_t>(options.workers, batches_);
     slots_.resize(static_cast<size_t>(workers * kAheadPerWorker));
+    if (!(options.device == cpu)) upload_.emplace(options.device);
     for (int64_t i = 0; i < workers; ++i) workers_.emplace_back([this](std::stop_token stop) { work(stop); });
   }
 
@@ -56,21 +59,13 @@ class Loader::Run {
 
   /// Takes the next batch into `current`; false after the last.
   bool advance() {
-    if (taken_ == batches_) return false;
-    if (slots_.empty()) {
-      current = make(taken_++);
-      return true;
-    }
-    std::unique_lock lock(mutex_);
-    Slot& slot = slots_[static_cast<size_t>(taken_) % slots_.size()];
-    ready_.wait(lock, [&] { return slot.full; });
-    slot.full = false;
-    current = std::move(slot.batch);
-    ++taken_;
-    const std::exception_ptr error = std::exchange(slot.error, nullptr);
-    lock.unlock();
-    room_.notify_one();
-    if (error) std::rethrow_exception(error);
+    if (!upload_) return take(current);
+    if (!ahead_ && !failed_) send_ahead();
+    if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
+    if (!ahead_) return false;
+    current = upload_->take();
+    ahead_ = false;
+    send_ahead();
     return true;
   }
 
@@ -82,6 +77,37 @@ class Loader::Run {
     std::exception_ptr error;
     bool full = false;
   };
+
+  /// The next batch, in host memory; false after the last.
+  bool take(Batch& batch) {
+    if (taken_ == batches_) return false;
+    if (slots_.empty()) {
+      batch = make(taken_++);
+      return true;
+    }
+    std::unique_lock lock(mutex_);
+    Slot& slot = slots_[static_cast<size_t>(taken_) % slots_.size()];
+    ready_.wait(lock, [&] { return slot.full; });
+    slot.full = false;
+    batch = std::move(slot.batch);
+    ++taken_;
+    const std::exception_ptr error = std::exchange(slot.error, nullptr);
+    lock.unlock();
+    room_.notify_one();
+    if (error) std::rethrow_exception(error);
+    return true;
+  }
+
+  /// Begins the next batch's way to the device. What goes wrong belongs to that batch, not to the one before.
+  void send_ahead() {
+    try {
+      Batch host;
+      ahead_ = take(host);
+      if (ahead_) upload_->start(host);
+    } catch (...) {
+      failed_ = std::current_exception();
+    }
+  }
 
   Batch make(int64_t number) const {
     const auto begin = static_cast<size_t>(number * batch_);
@@ -124,6 +150,10 @@ class Loader::Run {
   const Epoch epoch_;
   const std::vector<int64_t> order_;
   int64_t batches_ = 0;
+
+  std::optional<Upload> upload_;
+  bool ahead_ = false;         // the next batch is on its way
+  std::exception_ptr failed_;  // in place of the next batch
 
   std::mutex mutex_;
   std::condition_variable ready_;     // a slot was filled

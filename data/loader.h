@@ -15,6 +15,8 @@ struct LoaderOptions {
   bool drop_last = false;                            ///< leaves out a last batch that is not full
   int workers = 0;    ///< threads that make batches ahead; 0: made when asked for, by the caller
   uint64_t seed = 0;  ///< of the order and of random transforms
+  /// Where batches arrive. Beside the CPU, the next one is copied while the current one is worked with.
+  Device device = {};
 };
 
 /// `for (auto [x, y] : loader)` is one epoch; each such loop is the next one. Leaving a loop early stops its workers.

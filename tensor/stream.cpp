@@ -3,6 +3,7 @@
 
 #include <array>
 #include <mutex>
+#include <utility>
 
 #include "tensor/backend.h"
 #include "tensor/error.h"
@@ -80,6 +81,12 @@ Stream current_stream(Device device) {
 
 void synchronize(Device device) {
   if (void* stream = use_device(device)) backend(device.type).synchronize(stream);
+}
+
+void copy_async(const Tensor& from, Tensor& to, const Stream& stream) {
+  WEFT_ASSERT(from.sizes() == to.sizes() && from.strides() == to.strides() && from.dtype() == to.dtype());
+  use_device(stream.device());
+  backend(stream.device().type).copy(to.raw_data(), from.raw_data(), from.bytes(), stream.handle());
 }
 
 StreamGuard::StreamGuard(const Stream& stream) : device_(stream.device()), before_(nullptr) {

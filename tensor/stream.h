@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "tensor/device.h"
+#include "tensor/tensor.h"
 
 namespace weft {
 
@@ -32,6 +32,10 @@ Stream current_stream(Device device);
 /// Waits for the current stream of `device`; throws what its kernels found wrong: "label 12 is outside of [0, 10)".
 /// Reading values (`item`, `to_vector`, `to(cpu)`) does so by itself.
 void synchronize(Device device);
+
+/// Copies bytes in the order of `stream`, without waiting: `from` and `to` are dense, of one dtype, sizes and order of
+/// strides, on the stream's device or in pinned memory, and stay as they are until the copy is done.
+void copy_async(const Tensor& from, Tensor& to, const Stream& stream);
 
 /// Makes a stream the current one of this thread until the end of the block.
 class StreamGuard {

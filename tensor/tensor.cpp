@@ -11,18 +11,24 @@
 namespace weft {
 namespace {
 
-Tensor make(const Shape& sizes, const Shape& strides, TensorOptions options) {
+/// Without memory yet.
+Tensor make_without_storage(const Shape& sizes, const Shape& strides, DType dtype) {
   for (int64_t n : sizes) WEFT_CHECK(n >= 0, "empty", "a size cannot be negative: {}", str(sizes));
   auto impl = make_ref<Tensor::Impl>();
   impl->sizes = sizes;
   impl->strides = strides;
   impl->numel = sizes.numel();
-  impl->dtype = options.dtype;
+  impl->dtype = dtype;
   int64_t bytes = 0;
-  WEFT_CHECK(!__builtin_mul_overflow(impl->numel, size_of(options.dtype), &bytes), "empty",
-             "{} has more than 2^63 bytes", str(sizes));
-  impl->storage = make_ref<Storage>(bytes, options.device);
+  WEFT_CHECK(!__builtin_mul_overflow(impl->numel, size_of(dtype), &bytes), "empty", "{} has more than 2^63 bytes",
+             str(sizes));
   return Tensor(std::move(impl));
+}
+
+Tensor make(const Shape& sizes, const Shape& strides, TensorOptions options) {
+  Tensor x = make_without_storage(sizes, strides, options.dtype);
+  x.impl().storage = make_ref<Storage>(x.bytes(), options.device);
+  return x;
 }
 
 }  // namespace
@@ -69,6 +75,12 @@ template std::vector<int64_t> Tensor::to_vector() const;
 template std::vector<uint8_t> Tensor::to_vector() const;
 
 Tensor empty(const Shape& sizes, TensorOptions options) { return make(sizes, contiguous_strides(sizes), options); }
+
+Tensor empty_pinned(const Shape& sizes, DType dtype, Device device) {
+  Tensor x = make_without_storage(sizes, contiguous_strides(sizes), dtype);
+  x.impl().storage = device == cpu ? make_ref<Storage>(x.bytes(), cpu) : Ref<Storage>(Storage::pinned(x.bytes(), device));
+  return x;
+}
 
 Tensor empty_channels_last(const Shape& sizes, TensorOptions options) {
   return make(sizes, channels_last_strides(sizes), options);

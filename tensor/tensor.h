@@ -151,6 +151,8 @@ struct TensorOptions {
 
 /// Uninitialised.
 Tensor empty(const Shape& sizes, TensorOptions options = {});
+/// Uninitialised host memory that `device` reads and writes by itself, for copies that do not wait.
+Tensor empty_pinned(const Shape& sizes, DType dtype, Device device);
 /// Uninitialised, 4-d [N, C, H, W] with channels innermost.
 Tensor empty_channels_last(const Shape& sizes, TensorOptions options = {});
 /// Uninitialised, with x's dtype and device, and x's sizes and order of strides where x is dense.

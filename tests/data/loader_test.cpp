@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <set>
 #include <stdexcept>
 #include <thread>
 
+#include "autograd/ops/elementwise.h"
+#include "tensor/backend.h"
 #include "tensor/error.h"
 #include "tensor/threads.h"
 
@@ -220,6 +223,58 @@ TEST(Loader, AMeanOverAShortLastBatchCountsSamples) {
   }
   EXPECT_DOUBLE_EQ(sum / samples, 29.0 / 3);
 }
+
+/// A device other than the CPU: the emulated one, or what the environment names in WEFT_TEST_DEVICE.
+class LoaderDevice : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    const char* wanted = std::getenv("WEFT_TEST_DEVICE");
+    device = wanted ? device_from(wanted) : Device{DeviceType::simt, 0};
+    if (const std::string why = why_unavailable(device); !why.empty()) GTEST_SKIP() << "skipped: " << why;
+  }
+  Device device;
+};
+
+TEST_P(LoaderDevice, BatchesArriveThere) {
+  const Numbers set(11);
+  Loader there(set, {.batch = 3, .shuffle = true, .workers = GetParam(), .device = device});
+  Loader here(set, {.batch = 3, .shuffle = true});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    std::vector<Batch> kept;  // in device memory, while later ones are copied
+    for (auto [x, y] : there) {
+      EXPECT_EQ(x.device(), device);
+      EXPECT_EQ(y.device(), device);
+      kept.push_back({x, y * 2});
+    }
+    size_t i = 0;
+    for (auto [x, y] : here) {
+      ASSERT_LT(i, kept.size());
+      EXPECT_EQ(kept[i].x.to_vector<int64_t>(), x.to_vector<int64_t>());
+      EXPECT_EQ(kept[i].y.to_vector<float>(), (y * 2).to_vector<float>());
+      ++i;
+    }
+    EXPECT_EQ(i, kept.size());
+  }
+}
+
+TEST_P(LoaderDevice, AnErrorComesAtItsBatch) {
+  const Numbers set(9, 4);
+  Loader loader(set, {.batch = 3, .workers = GetParam(), .device = device});
+  auto it = loader.begin();
+  EXPECT_EQ((*it).x.to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_THROW(++it, std::runtime_error);
+}
+
+TEST_P(LoaderDevice, LeftEarly) {
+  const Numbers set(30);
+  for (int64_t batches : {0, 1, 2}) {
+    Loader loader(set, {.batch = 3, .workers = GetParam(), .device = device});
+    auto it = loader.begin();
+    for (int64_t i = 0; i < batches; ++i) ++it;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, LoaderDevice, testing::Values(0, 2));
 
 }  // namespace
 }  // namespace weft::data
