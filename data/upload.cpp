@@ -8,8 +8,7 @@
 
 namespace weft::data {
 
-Upload::Upload(Device device)
-    : device_(device), copies_(device), before_(device), slots_{Slot(device), Slot(device)} {}
+Upload::Upload(Device device) : device_(device), copies_(device), before_(device), slots_{Slot(device), Slot(device)} {}
 
 Upload::~Upload() {
   try {

@@ -32,7 +32,7 @@ class Upload {
   Tensor send(const Tensor& host, Tensor& pinned) const;
 
   Device device_;
-  Stream copies_;
+  weft::Stream copies_;
   Event before_;  // what the current stream had to do when the copy began
   std::array<Slot, 2> slots_;
   size_t started_ = 0;

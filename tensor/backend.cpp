@@ -14,7 +14,8 @@ namespace {
 struct Plugin {
   const char* device;
   const char* file;
-  bool built;  // whether this build made it
+  const char* driver;  // what every machine with such a device has, or null
+  bool built;          // whether this build made it
   std::once_flag opened = {};
   const Backend* backend = nullptr;
   std::string reason = {};  // why there is none
@@ -34,8 +35,10 @@ std::string missing_file(const std::string& text) {
 
 std::string open(Plugin& plugin) {
   if (!plugin.built)
-    return fmt::format(
-        "this build has no part for it (it was configured with WEFT_CUDA=OFF, or found no CUDA toolkit)");
+    return "this build has no part for it (it was configured with WEFT_CUDA=OFF, or found no CUDA toolkit)";
+  // A machine without the driver does not pay for loading the libraries, which takes a tenth of a second.
+  if (plugin.driver && !dlopen(plugin.driver, RTLD_LAZY | RTLD_LOCAL))
+    return fmt::format("the NVIDIA driver is not installed ({} was not found)", plugin.driver);
   void* library = dlopen(plugin.file, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* said = dlerror();
@@ -60,8 +63,8 @@ std::string open(Plugin& plugin) {
 }
 
 Plugin& plugin_of(DeviceType type) {
-  static Plugin cuda{"CUDA", "libweft_cuda.so", kHasCuda};
-  static Plugin simt{"simt", "libweft_simt.so", true};
+  static Plugin cuda{"CUDA", "libweft_cuda.so", "libcuda.so.1", kHasCuda};
+  static Plugin simt{"simt", "libweft_simt.so", nullptr, true};
   WEFT_ASSERT(type != DeviceType::cpu);
   Plugin& plugin = type == DeviceType::cuda ? cuda : simt;
   std::call_once(plugin.opened, [&] { plugin.reason = open(plugin); });

@@ -78,7 +78,8 @@ Tensor empty(const Shape& sizes, TensorOptions options) { return make(sizes, con
 
 Tensor empty_pinned(const Shape& sizes, DType dtype, Device device) {
   Tensor x = make_without_storage(sizes, contiguous_strides(sizes), dtype);
-  x.impl().storage = device == cpu ? make_ref<Storage>(x.bytes(), cpu) : Ref<Storage>(Storage::pinned(x.bytes(), device));
+  x.impl().storage =
+      device == cpu ? make_ref<Storage>(x.bytes(), cpu) : Ref<Storage>(Storage::pinned(x.bytes(), device));
   return x;
 }
 

@@ -8,7 +8,7 @@
 #include "nn/loss.h"
 #include "tensor/memory.h"
 #include "tensor/threads.h"
-#include "train/metrics.h"
+#include "train/loss_mean.h"
 
 namespace weft::train {
 
@@ -18,15 +18,15 @@ Scores evaluate(nn::Module& model, const data::Dataset& dataset, Device device, 
   const FlushDenormals flush;
   memory::release_cache(device);  // blocks of training's sizes, of little use here
   const nn::Evaluation evaluation(model);
-  Mean loss;
-  int64_t right = 0;
-  data::Loader loader(dataset, {.batch = batch});
+  LossMean loss(device);
+  Tensor right = zeros({}, {i64, device});
+  data::Loader loader(dataset, {.batch = batch, .device = device});
   for (auto [x, y] : loader) {
-    const Tensor target = y.to(device), logits = model(x.to(device));
-    loss.add(nn::cross_entropy(logits, target).item(), target.numel());
-    right += static_cast<int64_t>(sum(eq(argmax(logits, 1), target)).item());
+    const Tensor logits = model(x);
+    loss.add(nn::cross_entropy(logits, y), y.numel());
+    right.add_(sum(eq(argmax(logits, 1), y)));
   }
-  return {loss.value(), 100 * static_cast<double>(right) / static_cast<double>(dataset.size())};
+  return {loss.read(), 100 * right.item() / static_cast<double>(dataset.size())};
 }
 
 }  // namespace weft::train

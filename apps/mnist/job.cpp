@@ -21,8 +21,9 @@
 #include "tensor/random.h"
 #include "tensor/safetensors.h"
 #include "tensor/threads.h"
+#include "train/device.h"
 #include "train/evaluate.h"
-#include "train/metrics.h"
+#include "train/loss_mean.h"
 #include "train/progress.h"
 
 namespace weft::mnist {
@@ -94,32 +95,35 @@ train::Scores test(nn::Module& model, const data::Split& data, Device device, DT
 
 void train_epochs(const Options& o, double lr, nn::Module& model, const data::Split& data, Device device, Outcome& r) {
   constexpr const char* kAdvice = "the training diverges, try a lower --lr";
+  constexpr int64_t kReadEvery = 50;  // steps between waits for a device
   const auto optimizer = optim::find(o.optimizer).make(model.parameters());
   const DType products = products_dtype(o.amp);
   optim::LossScaler scaler({.enabled = products == f16});
-  data::Loader loader(data.train, {.batch = o.batch, .shuffle = true, .workers = o.workers, .seed = o.seed});
+  data::Loader loader(data.train,
+                      {.batch = o.batch, .shuffle = true, .workers = o.workers, .seed = o.seed, .device = device});
   optim::Scheduler schedule(*optimizer, optim::schedule::one_cycle(lr, {.steps = o.epochs * loader.batches()}));
   train::Progress progress(stdout, o.epochs);
   for (int64_t epoch = 1; epoch <= o.epochs; ++epoch) {
     const FlushDenormals flush;
     progress.begin_epoch(epoch, loader.batches());
-    train::Mean epoch_loss;
+    train::LossMean epoch_loss(device);
     int64_t step = 0;
     for (auto [x, y] : loader) {
       optimizer->zero_grad();
       Tensor loss;
       {
         const Autocast autocast(products);
-        loss = nn::cross_entropy(model(x.to(device)), y.to(device));
+        loss = nn::cross_entropy(model(x), y);
       }
       scaler.scale(loss).backward();
       scaler.step(*optimizer);
       schedule.step();
-      const double value = loss.item();
-      WEFT_CHECK(std::isfinite(value), "mnist", "the loss is {} at step {} of epoch {}; {}", value, step + 1, epoch,
-                 kAdvice);
-      epoch_loss.add(value, y.numel());
-      progress.step(++step, y.numel(), epoch_loss.value());
+      epoch_loss.add(loss, y.numel());
+      ++step;
+      const double value = step % kReadEvery == 0 || step == loader.batches() ? epoch_loss.read() : epoch_loss.value();
+      WEFT_CHECK(std::isfinite(value) || epoch_loss.read_count() == 0, "mnist",
+                 "the loss has become {} by step {} of epoch {}; {}", value, step, epoch, kAdvice);
+      progress.step(step, y.numel(), value);
     }
     r.steps += step;
     r.samples += epoch_loss.count();
@@ -157,19 +161,18 @@ void run(const Options& options) {
   if (o.threads > 0) set_num_threads(o.threads);
   set_flush_denormals(!o.keep_denormals);
   manual_seed(o.seed);
-  const Device device = device_from(o.device);
-  WEFT_CHECK(device == cpu, "--device", "this build has no device {}, only cpu", name(device));
+  const Device device = train::device_for(o.device);
   const models::Entry& entry = models::find(o.model);
   const double lr = o.lr > 0 ? o.lr : optim::find(o.optimizer).usual_lr;
   check_outputs(o);
   const std::unique_ptr<nn::Module> model = entry.make();
   if (!o.load.empty()) model->load_state_dict(load(o.load));
+  model->to(device);
   const std::string folder = data::find_mnist(o.data);
   const data::Split data = read_data(folder, entry.input);
 
-  fmt::print("{}   {} train, {} test images   {} parameters   {}, {} thread{}", data_name(folder),
-             with_commas(data.train.size()), with_commas(data.test.size()), with_commas(model->parameter_count()),
-             name(device), num_threads(), num_threads() == 1 ? "" : "s");
+  fmt::print("{}   {} train, {} test images   {} parameters   {}", data_name(folder), with_commas(data.train.size()),
+             with_commas(data.test.size()), with_commas(model->parameter_count()), train::describe(device));
   if (!o.amp.empty()) fmt::print("   amp {}", o.amp);
   if (o.epochs > 0) fmt::print("   batch {}   {}, one-cycle {:g}   seed {}", o.batch, o.optimizer, lr, o.seed);
   fmt::print("\n");

@@ -18,7 +18,8 @@ struct Options {
   double lr = 0;  ///< 0: the optimizer's usual one
   std::string amp;  ///< bf16 or fp16: products in 16 bits; empty: all in f32
   uint64_t seed = 1;
-  std::string device = "cpu";
+  std::string device = "auto";  ///< a CUDA device where there is one, else the CPU
+  bool cuda_graphs = false;
   int threads = 0;  ///< 0: as many as the library takes by itself
   bool keep_denormals = false;
   std::string save;

@@ -116,7 +116,11 @@ mnist::Options parse(CLI::App& app, int argc, char** argv) {
       ->group(training);
 
   const std::string machine = group("Machine", "--threads 4");
-  app.add_option("--device", o.device, "cpu, the only one in this build")->type_name("NAME")->group(machine);
+  app.add_option("--device", o.device, "cpu, cuda, cuda:N, or auto: a CUDA device where there is one [auto]")
+      ->type_name("NAME")
+      ->group(machine);
+  app.add_flag("--cuda-graphs", o.cuda_graphs, "Captures a training step once and replays it as one launch")
+      ->group(machine);
   add_number(app, "--threads", o.threads, 1, 4096, "Threads of the kernels [$OMP_NUM_THREADS, or one a core]")
       ->group(machine);
   app.add_flag("--no-flush-denormals", o.keep_denormals,

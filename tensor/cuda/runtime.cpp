@@ -40,7 +40,7 @@ int device_count() {
     int needed = 0;
     CUDA_CHECK(cudaRuntimeGetVersion(&needed));
     throw Error(
-        fmt::format("the NVIDIA driver is missing, or older than CUDA {}.{}", needed / 1000, needed % 1000 / 10));
+        fmt::format("the NVIDIA driver is older than CUDA {}.{} wants, or is not running", needed / 1000, needed % 1000 / 10));
   }
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
     (void)cudaGetLastError();
