@@ -119,6 +119,11 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& bias, Activation act
     Tensor out_rows = rows_of_batch(out);
     if (rows.dim() == 2) return matmul(rows, raw::select(b, 0, 0), bias, activation, out_rows);
   }
+  if (has_expanded_batch(a) && has_expanded_batch(b)) {
+    Tensor first = raw::narrow(out, 0, 0, 1), rest = raw::narrow(out, 0, 1, out.sizes()[0] - 1);
+    matmul(raw::narrow(a, 0, 0, 1), raw::narrow(b, 0, 0, 1), bias, activation, first);
+    return copy(raw::expand(first, rest.sizes()), rest);
+  }
   switch (out.dtype()) {
     case DType::f32:
       matmul_onednn(a, b, bias, activation, out);
