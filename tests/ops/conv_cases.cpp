@@ -60,6 +60,10 @@ OpCases conv_cases() {
     for (In& in : c.inputs) in.low = -0.5, in.high = 0.5;
     return c;
   };
+  auto in_all_dtypes = [](OpCase c) {
+    c.dtypes = {f32, f64, bf16, f16};
+    return c;
+  };
   return {
       plain,
       winograd("conv2d/winograd", {2, 16, 9, 10}, {32, 16, 3, 3}, {}),
@@ -76,6 +80,10 @@ OpCases conv_cases() {
       conv2d_case("conv2d/one_by_one_stride", {2, 3, 5, 5}, {4, 3, 1, 1}, {.stride = 2}),
       conv2d_case("conv2d/dilation", {1, 2, 9, 9}, {3, 2, 3, 3}, {.padding = 1, .dilation = {2, 3}}),
       conv2d_case("conv2d/groups", {2, 4, 6, 6}, {6, 2, 3, 3}, {.padding = 1, .groups = 2}),
+      in_all_dtypes(
+          conv2d_case("conv2d/groups_wide", {2, 16, 5, 5}, {24, 8, 3, 3}, {.stride = 2, .padding = 1, .groups = 2})),
+      in_all_dtypes(conv2d_case("conv2d/one_by_one", {2, 8, 5, 5}, {6, 8, 1, 1}, {.activation = Activation::relu})),
+      conv2d_case("conv2d/one_by_one_groups", {2, 8, 5, 5}, {6, 4, 1, 1}, {.groups = 2}),
       conv2d_case("conv2d/depthwise_dilated_stride", {2, 4, 9, 9}, {4, 1, 3, 3},
                   {.stride = 2, .padding = 1, .dilation = 2, .groups = 4}),
       {.name = "conv1d",

@@ -8,8 +8,11 @@
 #include "autograd/autograd.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/reduce.h"
+#include "tensor/kernels.h"
 #include "tensor/random.h"
+#include "tensor/view.h"
 #include "tests/expect_error.h"
+#include "tests/ops/op_case.h"
 
 namespace weft {
 namespace {
@@ -64,6 +67,46 @@ TEST(Conv, GradientsThatNobodyWantsAreNotThere) {
   EXPECT_FALSE(x.grad().defined());
 }
 
+/// Every element within `allowed` of the other's, relative to max(1, |b|).
+void expect_near(const Tensor& a, const Tensor& b, double allowed, const std::string& what) {
+  ASSERT_EQ(a.sizes(), b.sizes()) << what;
+  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_LE(std::fabs(x[i] - y[i]), allowed * std::max(1.0, std::fabs(y[i]))) << what << ", element " << i;
+}
+
+TEST(Conv, DeviceGradientsOf16BitsAreSummedInF32) {
+  const Device device = testing::test_device();
+  struct Window {
+    Shape x, w;
+    Conv2dOptions options;
+  };
+  const Window windows[] = {{{3, 16, 6, 7}, {16, 8, 3, 3}, {.stride = {2, 1}, .padding = 1, .groups = 2}},
+                            {{1, 3, 9, 8}, {4, 3, 3, 3}, {.padding = {0, 2}, .dilation = 2}},
+                            {{2, 4, 5, 5}, {4, 1, 2, 2}, {.stride = 3, .groups = 4}},
+                            {{2, 8, 5, 5}, {6, 8, 1, 1}, {}}};
+  for (const DType dtype : {bf16, f16})
+    for (const Window& v : windows) {
+      manual_seed(7);
+      std::vector<Tensor> exact{randn(v.x, f32).to(dtype).to(f64), randn(v.w, f32).to(dtype).to(f64),
+                                randn({v.w[0]}, f32).to(dtype).to(f64)};
+      std::vector<Tensor> rounded;
+      for (Tensor& t : exact) rounded.push_back(t.to(dtype).to(device));
+      for (auto* list : {&exact, &rounded})
+        for (Tensor& t : *list) t.requires_grad_();
+      const Tensor wanted = conv2d(exact[0], exact[1], exact[2], v.options);
+      const Tensor got = conv2d(rounded[0], rounded[1], rounded[2], v.options);
+      expect_near(got, wanted, 0x1p-7, "value");
+      const Tensor dy = randn(wanted.sizes(), f32).to(dtype);
+      wanted.backward({.gradient = dy.to(f64)});
+      got.backward({.gradient = dy.to(device)});
+      const double unit = dtype == bf16 ? 0x1p-8 : 0x1p-11;
+      for (size_t i = 0; i < 3; ++i)
+        expect_near(rounded[i].grad(), exact[i].grad(), 1.01 * unit,
+                    fmt::format("{} gradient {} of {}", name(dtype), i, str(v.w)));
+    }
+}
+
 TEST(Conv, EmptyBatch) {
   Tensor weight = ones({16, 16, 3, 3});
   weight.requires_grad_();
@@ -95,11 +138,46 @@ TEST(Linear, WrongArgumentsAreNamed) {
   EXPECT_ERROR(matmul(arange(3), arange(3)), "wants a floating dtype, got i64");
 }
 
-TEST(Matmul, EmptySizes) {
-  EXPECT_EQ(sum(matmul(zeros({2, 0}), zeros({0, 3}))).item(), 0);
-  EXPECT_EQ(matmul(zeros({0, 4}), zeros({4, 3})).sizes(), (Shape{0, 3}));
-  EXPECT_EQ(linear(zeros({2, 0}), zeros({3, 0}), ones({3})).to_vector<float>(), std::vector<float>(6, 1.0f));
-  EXPECT_EQ(linear(zeros({0, 4}), zeros({3, 4})).sizes(), (Shape{0, 3}));
+TEST(Matmul, DeviceEmptySizes) {
+  const Device d = testing::test_device();
+  EXPECT_EQ(sum(matmul(zeros({2, 0}, d), zeros({0, 3}, d))).item(), 0);
+  EXPECT_EQ(matmul(zeros({0, 4}, d), zeros({4, 3}, d)).sizes(), (Shape{0, 3}));
+  EXPECT_EQ(linear(zeros({2, 0}, d), zeros({3, 0}, d), ones({3}, d)).to_vector<float>(), std::vector<float>(6, 1.0f));
+  const Tensor cut = linear(zeros({2, 0}, d), zeros({2, 0}, d), from<float>({1, -1}, {2}, d), Activation::relu);
+  EXPECT_EQ(cut.to_vector<float>(), (std::vector<float>{1, 0, 1, 0}));
+  EXPECT_EQ(linear(zeros({0, 4}, d), zeros({3, 4}, d)).sizes(), (Shape{0, 3}));
+}
+
+// Layouts that a BLAS reads as they are, reads transposed, joins into one product, or cannot read.
+TEST(Matmul, DeviceReadsAnyStrides) {
+  const Device device = testing::test_device();
+  struct Layout {
+    Shape strides;
+    int64_t elements;
+  };
+  constexpr int64_t batch = 3, k = 5, n = 4;
+  for (const DType dtype : {f32, f64, bf16})
+    for (const int64_t m : {1, 2}) {
+      const std::vector<Layout> lefts = {
+          {{m * k, k, 1}, 60}, {{0, k, 1}, 60}, {{m * k + 3, k, 1}, 60}, {{m * k, 1, m}, 60},  {{40, 20, 2}, 200},
+          {{0, 1, 3}, 60},     {{2, 1, 6}, 60}, {{0, 0, 1}, 60},         {{m * 8, 8, 1}, 100}, {{k, batch * k, 1}, 60}};
+      const std::vector<Layout> rights = {{{k * n, n, 1}, 60}, {{0, n, 1}, 60},   {{0, 1, k}, 60},
+                                          {{0, 7, 1}, 60},     {{20, 2, 8}, 120}, {{k * n, 1, k}, 60}};
+      for (const Layout& left : lefts)
+        for (const Layout& right : rights) {
+          manual_seed(5);
+          const Tensor a = raw::view(randn({left.elements}, dtype).to(device), {batch, m, k}, left.strides, 0);
+          const Tensor b = raw::view(randn({right.elements}, dtype).to(device), {batch, k, n}, right.strides, 0);
+          Tensor got = full({batch, m, n}, 77, {dtype, device}), wanted = full({batch, m, n}, 77, dtype);
+          kernels::matmul(a, b, Tensor(), Activation::none, got);
+          kernels::matmul(raw::contiguous(a.to(cpu)), raw::contiguous(b.to(cpu)), Tensor(), Activation::none, wanted);
+          expect_near(got, wanted,
+                      dtype == f64   ? 1e-14
+                      : dtype == f32 ? 1e-6
+                                     : 0x1p-7,
+                      fmt::format("{} {} · {}", name(dtype), str(left.strides), str(right.strides)));
+        }
+    }
 }
 
 }  // namespace
