@@ -7,6 +7,8 @@
 namespace weft::WEFT_GPU {
 
 inline constexpr int kWarps = kBlock / kWarp;
+/// Blocks that a multiprocessor holds at least: where it is not said, the compiler spills registers to fit one more.
+inline constexpr int kResident = 2;
 /// Items that a thread takes at once.
 inline constexpr int kUnroll = 4;
 /// Blocks beyond which channels are not cut into more parts: for sums, which are joined after, and for maps.
@@ -55,7 +57,8 @@ struct Tiles {
   int64_t c, s;
   int64_t count, part, parts;  // items of a channel, of a block, and blocks of a channel
   int64_t item_values;         // of one channel in an item
-  int lanes = 1;               // threads side by side along the channels
+  int lanes = 1;               // threads side by side along the channels: 2^lane_bits
+  int lane_bits = 0;
   dim3 grid;
   Quotient plane_of;  // an item's, of planes
 
@@ -63,7 +66,7 @@ struct Tiles {
     int64_t across = c;
     if (at.last) {
       const int64_t packs = c / V;
-      while (lanes < kWarp && lanes < packs) lanes *= 2;
+      while (lanes < kWarp && lanes < packs) lanes = 1 << ++lane_bits;
       across = (packs + lanes - 1) / lanes;
       count = at.rows;
     } else {
@@ -88,8 +91,8 @@ struct Tiles {
 /// The items of one thread; Last: rows.
 template <int V, bool Last>
 struct Walk {
-  /// Channels that a thread stands on.
-  static constexpr int kChannels = Last ? V : 1;
+  /// Channels that a thread stands on, and threads side by side along the channels.
+  static constexpr int kChannels = Last ? V : 1, kMostLanes = Last ? kWarp : 1;
 
   const Tiles& tiles;
   int64_t channel;  // the first
@@ -100,10 +103,10 @@ struct Walk {
     const int64_t begin = blockIdx.y * t.part;
     end = begin + t.part < t.count ? begin + t.part : t.count;
     if constexpr (Last) {
-      step /= t.lanes;
-      const int row = static_cast<int>(threadIdx.x) / t.lanes, lane = static_cast<int>(threadIdx.x) - row * t.lanes;
+      step >>= t.lane_bits;
+      const int lane = static_cast<int>(threadIdx.x) & (t.lanes - 1);
       channel = (static_cast<int64_t>(blockIdx.x) * t.lanes + lane) * V;
-      first = begin + row;
+      first = begin + (threadIdx.x >> t.lane_bits);
     } else {
       channel = blockIdx.x;
       first = begin + threadIdx.x;
@@ -169,10 +172,14 @@ struct Moments {
   }
 };
 
+/// A quotient of two counts; a few units in the last place of a float do no harm.
+__device__ __forceinline__ float share_of(float part, float all) { return __fdividef(part, all); }
+__device__ __forceinline__ double share_of(double part, double all) { return part / all; }
+
 /// Joins G values to each of A moments, all of `count` values.
 template <int A, int G, class C>
 __device__ __forceinline__ void join_values(Moments<C> (&to)[A], C& count, const C (&values)[A][G]) {
-  const C all = count + C(G), share = C(G) / all, weight = count * share;
+  const C all = count + C(G), share = share_of(C(G), all), weight = count * share;
   WEFT_UNROLL
   for (int a = 0; a < A; ++a) {
     C mean = 0, squares = 0;
@@ -200,8 +207,9 @@ struct Sums {
   __device__ Sums from_first() const { return *this; }
 };
 
-/// The join over all threads of a block that stand on the same A channels, `lanes` threads side by side. Every thread
-/// gets the result of channel threadIdx.x % (lanes · A) of the block, in the same bits. Once in a kernel.
+/// The join over all threads of a block that stand on the same A channels, `lanes` threads side by side, both powers
+/// of 2. Every thread gets the result of channel threadIdx.x % (lanes · A) of the block, in the same bits. Once in a
+/// kernel.
 template <int MostLanes, int A, class S>
 __device__ S block_join(S (&mine)[A], int lanes) {
   __shared__ S parts[kWarps][MostLanes * A];
@@ -215,7 +223,7 @@ __device__ S block_join(S (&mine)[A], int lanes) {
     for (int a = 0; a < A; ++a) parts[warp][lane * A + a] = mine[a];
   }
   __syncthreads();
-  const int at = static_cast<int>(threadIdx.x) % (lanes * A);
+  const int at = static_cast<int>(threadIdx.x) & (lanes * A - 1);
   S all = parts[0][at];
   WEFT_UNROLL
   for (int w = 1; w < kWarps; ++w) all.join(parts[w][at]);
@@ -270,7 +278,7 @@ void join_parts(const C* partial, int64_t parts, int64_t channels, const Finish&
 
 /// Per channel Σ dy and Σ dy · deviation(x, item, channel), in parts.
 template <class T, int V, bool Last, class Deviation>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, kResident)
     gradient_sums_kernel(Tiles t, Deviation deviation, const T* dy, const T* x, compute_t<T>* partial) {
   using C = compute_t<T>;
   constexpr int A = Walk<V, Last>::kChannels;
@@ -294,7 +302,7 @@ __global__ void __launch_bounds__(kBlock)
       }
     }
   });
-  const Sums<C> all = block_join < Last ? kWarp : 1 > (sums, t.lanes);
+  const Sums<C> all = block_join<Walk<V, Last>::kMostLanes>(sums, t.lanes);
   store_part<V, Last>(t, all.first, all.second, partial);
 }
 

@@ -23,7 +23,7 @@ struct Groups {
 
 /// partial [N, 2, C]: Σ dy and Σ dy · normalised x of each plane.
 template <class T, int V, bool Block>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, kResident)
     plane_sums_kernel(Groups g, const T* dy, const T* x, FromRow<compute_t<T>> normalised, compute_t<T>* partial) {
   using C = compute_t<T>;
   const Team<Block> team;
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 template <class T, int V, bool Block>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, kResident)
     group_norm_grad_kernel(Groups g, const T* dy, const T* x, FromRow<compute_t<T>> normalised,
                            ByChannel<compute_t<T>> affine, const compute_t<T>* partial, T* dx) {
   using C = compute_t<T>;

@@ -31,7 +31,7 @@ __device__ __forceinline__ void each_pack(int n, int lane, const F& f) {
 }
 
 template <class T, int V, int K>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, kResident)
     layer_norm_kernel(int64_t rows, int n, const T* x, ByColumn<compute_t<T>> affine, double eps, T* y,
                       compute_t<T>* mean, compute_t<T>* rstd) {
   using C = compute_t<T>;
@@ -85,7 +85,7 @@ struct RowGradient {
 };
 
 template <class T, int V, int K>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, kResident)
     layer_norm_grad_kernel(int64_t rows, int n, const T* dy, const T* x, const compute_t<T>* mean,
                            const compute_t<T>* rstd, ByColumn<compute_t<T>> affine, T* dx) {
   using C = compute_t<T>;
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kBlock)
 
 /// The same by a block, for rows of any length.
 template <class T, int V>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, kResident)
     long_layer_norm_grad_kernel(int64_t n, const T* dy, const T* x, const compute_t<T>* mean, const compute_t<T>* rstd,
                                 ByColumn<compute_t<T>> affine, T* dx) {
   using C = compute_t<T>;
@@ -157,14 +157,18 @@ __global__ void __launch_bounds__(kBlock)
   });
 }
 
+/// Packs of a row that a lane can hold: not more elements of 16 bits than of 32.
+template <class T>
+inline constexpr int kMostPacks = sizeof(T) < 4 ? 4 : 8;
+
 /// short_rows<V, K>() where a row is at most K packs a lane, else long_rows<V>().
 template <class T, class Short, class Long>
 void with_rows(bool wide, int64_t n, const Short& short_rows, const Long& long_rows) {
   const auto choose = [&]<int V>() {
     if (n <= 2 * kWarp * V)
       short_rows.template operator()<V, 2>();
-    else if (n <= 8 * kWarp * V)
-      short_rows.template operator()<V, 8>();
+    else if (n <= kMostPacks<T> * kWarp * V)
+      short_rows.template operator()<V, kMostPacks<T>>();
     else
       long_rows.template operator()<V>();
   };

@@ -22,7 +22,7 @@ Tensor in_layout_of(const Tensor& y, const Tensor& x) {
 }
 
 template <class T, int V, bool Last>
-__global__ void __launch_bounds__(kBlock) statistics_kernel(Tiles t, const T* x, compute_t<T>* partial) {
+__global__ void __launch_bounds__(kBlock, kResident) statistics_kernel(Tiles t, const T* x, compute_t<T>* partial) {
   using C = compute_t<T>;
   constexpr int A = Walk<V, Last>::kChannels;
   const Walk<V, Last> walk(t);
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kBlock) statistics_kernel(Tiles t, const T* x,
   });
   WEFT_UNROLL
   for (int a = 0; a < A; ++a) moments[a].count = count;
-  const Moments<C> all = block_join < Last ? kWarp : 1 > (moments, t.lanes);
+  const Moments<C> all = block_join<Walk<V, Last>::kMostLanes>(moments, t.lanes);
   store_part<V, Last>(t, all.mean, all.squares, partial);
 }
 
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kJoinWarps* kWarp)
 
 /// y = (x - mean) · rstd · weight + bias.
 template <class T, int V, bool Last>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, kResident)
     normalise_kernel(Tiles t, const T* x, const compute_t<T>* mean, const compute_t<T>* rstd,
                      const compute_t<T>* weight, const compute_t<T>* bias, T* y) {
   using C = compute_t<T>;
@@ -138,7 +138,7 @@ struct FinishGradient {
 
 /// dx = (dy - first - (x - mean) · second) · rstd · weight, or without the statistics' part dy · rstd · weight.
 template <class T, int V, bool Last, bool Training>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, kResident)
     input_gradient_kernel(Tiles t, const T* dy, const T* x, const compute_t<T>* mean, const compute_t<T>* rstd,
                           const compute_t<T>* weight, const compute_t<T>* first, const compute_t<T>* second, T* dx) {
   using C = compute_t<T>;

@@ -118,7 +118,8 @@ __device__ bool beats(C value, C best) {
 }
 
 template <class T, int V>
-__global__ void __launch_bounds__(kBlock) max_pool_kernel(Windows s, Places places, const T* x, T* y, int32_t* index) {
+__global__ void __launch_bounds__(kBlock, 3)
+    max_pool_kernel(Windows s, Places places, const T* x, T* y, int32_t* index) {
   using C = compute_t<T>;
   const uint32_t item = item_of_thread();
   if (item >= places.count) return;
@@ -146,7 +147,7 @@ __global__ void __launch_bounds__(kBlock) max_pool_kernel(Windows s, Places plac
 }
 
 template <class T, int V>
-__global__ void __launch_bounds__(kBlock) avg_pool_kernel(Windows s, Places places, const T* x, T* y) {
+__global__ void __launch_bounds__(kBlock, 3) avg_pool_kernel(Windows s, Places places, const T* x, T* y) {
   using C = compute_t<T>;
   const uint32_t item = item_of_thread();
   if (item >= places.count) return;
@@ -188,7 +189,7 @@ struct SharedWindow {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, 3)
     large_max_pool_kernel(Windows s, Places places, const T* x, T* y, int32_t* index) {
   using C = compute_t<T>;
   __shared__ C values[kWarps][kWarp];
@@ -226,7 +227,7 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kBlock) large_avg_pool_kernel(Windows s, Places places, const T* x, T* y) {
+__global__ void __launch_bounds__(kBlock, 3) large_avg_pool_kernel(Windows s, Places places, const T* x, T* y) {
   using C = compute_t<T>;
   __shared__ double sums[kWarps][kWarp];
   const auto at = places(blockIdx.x);
@@ -246,7 +247,7 @@ __global__ void __launch_bounds__(kBlock) large_avg_pool_kernel(Windows s, Place
 
 /// dx at every place: the sum over the windows that cover it of share(output, place, pack of dy).
 template <class T, int V, class Share>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, 3)
     gather_windows_kernel(Windows s, Places places, Share share, const T* dy, T* dx) {
   using C = compute_t<T>;
   const uint32_t item = item_of_thread();

@@ -99,7 +99,7 @@ struct ByChannel {
 /// Rows [rows, n] to mean 0 and variance 1, then times weight plus bias. One reading for the statistics, one, from the
 /// caches, for the result. Without `mean` around 0.
 template <class T, int V, bool Block, class Affine>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, kResident)
     normalise_rows_kernel(int64_t rows, int64_t n, const T* x, Affine affine, double eps, T* y, compute_t<T>* mean,
                           compute_t<T>* rstd) {
   using C = compute_t<T>;
