@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -93,6 +94,25 @@ TEST(Tensor, HalvesRoundToNearestEvenAndKeepNan) {
   }
   EXPECT_EQ(from({0x1p-24, 0x1.8p-24, 65504.0, 65520.0}, {4}).to(f16).to_vector<double>(),
             (std::vector<double>{0x1p-24, 0x1p-23, 65504, std::numeric_limits<double>::infinity()}));
+}
+
+/// Every f16 there is, and f32 halfway between neighbours: long runs are converted by vectors, single ones are not.
+TEST(Tensor, RunsOfHalfConvertAsSingleOnesDo) {
+  std::vector<float> values;
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    Float16 h;
+    h.bits = static_cast<uint16_t>(bits);
+    const auto v = static_cast<float>(h);
+    values.push_back(v);
+    values.push_back(v * 1.00048828125f);
+  }
+  const Tensor narrow = from(values, {static_cast<int64_t>(values.size())}).to(f16);
+  const auto* const halves = narrow.data<Float16>();
+  const std::vector<float> wide = narrow.to(f32).to_vector<float>();
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(halves[i].bits, Float16(values[i]).bits) << values[i];
+    ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(static_cast<float>(halves[i]))) << values[i];
+  }
 }
 
 TEST(Tensor, ChannelsLastIsALayoutNotAShape) {
