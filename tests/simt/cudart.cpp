@@ -90,12 +90,6 @@ bool allows(cudaMemcpyKind kind, Place to, Place from) {
 /// Pageable memory is read at the call, into a buffer, and written before the call returns; other memory when the copy
 /// runs.
 cudaError_t copy(CopyOperation arguments, cudaMemcpyKind kind, cudaStream_t handle, bool blocks) {
-  Lock lock(runtime_lock());
-  const StreamPtr stream = find(handle);
-  if (!stream) return cudaErrorInvalidResourceHandle;
-  if (blocks) {
-    if (const cudaError_t error = refuse_in_any_capture(); error != cudaSuccess) return error;
-  }
   const Place to = place_of(arguments.to), from = place_of(arguments.from);
   if (!allows(kind, to, from)) return cudaErrorInvalidMemcpyDirection;
   if (arguments.width == 0 || arguments.height == 0) return cudaSuccess;
@@ -105,9 +99,6 @@ cudaError_t copy(CopyOperation arguments, cudaMemcpyKind kind, cudaStream_t hand
       !fits(arguments.from, last_row * arguments.from_pitch + arguments.width)) {
     return cudaErrorInvalidValue;
   }
-  if (to == Place::pageable || from == Place::pageable) {
-    if (const cudaError_t error = refuse_in_capture(*stream); error != cudaSuccess) return error;
-  }
   if (from == Place::pageable && to != Place::pageable) {
     arguments.staged = std::make_unique_for_overwrite<char[]>(arguments.width * arguments.height);
     const auto* source = static_cast<const char*>(arguments.from);
@@ -116,6 +107,15 @@ cudaError_t copy(CopyOperation arguments, cudaMemcpyKind kind, cudaStream_t hand
     }
     arguments.from = arguments.staged.get();
     arguments.from_pitch = arguments.width;
+  }
+  Lock lock(runtime_lock());
+  const StreamPtr stream = find(handle);
+  if (!stream) return cudaErrorInvalidResourceHandle;
+  if (blocks) {
+    if (const cudaError_t error = refuse_in_any_capture(); error != cudaSuccess) return error;
+  }
+  if (to == Place::pageable || from == Place::pageable) {
+    if (const cudaError_t error = refuse_in_capture(*stream); error != cudaSuccess) return error;
   }
   const bool on_device = to == Place::device && from == Place::device;
   const cudaError_t error = submit(stream, std::make_shared<CopyOperation>(std::move(arguments)), lock);

@@ -156,7 +156,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id()) {
     return fail(cudaErrorStreamCaptureWrongThread);
   }
-  const bool joined = all_joined(*capture->graph, stream->frontier);
+  std::unique_ptr<CUgraph_st> captured = std::move(capture->graph);  // an event of this capture sees that it is over
+  const bool joined = all_joined(*captured, stream->frontier);
   for (const StreamPtr& other : all_streams()) {
     if (other->capture != capture) continue;
     other->capture = nullptr;
@@ -164,7 +165,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   }
   if (capture->invalid) return fail(cudaErrorStreamCaptureInvalidated);
   if (!joined) return fail(cudaErrorStreamCaptureUnjoined);
-  *graph = capture->graph.release();
+  *graph = captured.release();
   return cudaSuccess;
 }
 

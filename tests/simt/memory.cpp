@@ -45,16 +45,21 @@ cudaError_t allocate(void** pointer, size_t bytes, Place place) {
     if (const cudaError_t error = refuse_in_any_capture(); error != cudaSuccess) return fail(error);
   }
   if (bytes == 0) return cudaSuccess;
-  Blocks& b = blocks();
-  const Lock lock(b.lock);
   const bool on_device = place == Place::device;
-  if (on_device && b.device_bytes + bytes > options().memory_bytes) return fail(cudaErrorMemoryAllocation);
-  if (posix_memalign(pointer, 256, bytes) != 0) return fail(cudaErrorMemoryAllocation);
-  if (on_device) {
-    b.device_bytes += bytes;
-    std::fill_n(static_cast<char*>(*pointer), bytes, static_cast<char>(-1));
+  if (on_device && bytes > options().memory_bytes) return fail(cudaErrorMemoryAllocation);
+  void* fresh = nullptr;
+  if (posix_memalign(&fresh, 256, bytes) != 0) return fail(cudaErrorMemoryAllocation);
+  if (on_device) std::fill_n(static_cast<char*>(fresh), bytes, static_cast<char>(-1));
+  Blocks& b = blocks();
+  Lock lock(b.lock);
+  if (on_device && b.device_bytes + bytes > options().memory_bytes) {
+    lock.unlock();
+    std::free(fresh);
+    return fail(cudaErrorMemoryAllocation);
   }
-  b.by_address[reinterpret_cast<uintptr_t>(*pointer)] = {bytes, place};
+  if (on_device) b.device_bytes += bytes;
+  b.by_address[reinterpret_cast<uintptr_t>(fresh)] = {bytes, place};
+  *pointer = fresh;
   return cudaSuccess;
 }
 
@@ -66,11 +71,12 @@ cudaError_t free_block(void* pointer, Place place) {
     if (place == Place::device) synchronize_device(lock);  // as CUDA does; what frees pinned memory must wait itself
   }
   Blocks& b = blocks();
-  const Lock lock(b.lock);
+  Lock lock(b.lock);
   const auto found = b.by_address.find(reinterpret_cast<uintptr_t>(pointer));
   if (found == b.by_address.end() || found->second.place != place) return fail(cudaErrorInvalidValue);
   if (place == Place::device) b.device_bytes -= found->second.bytes;
   b.by_address.erase(found);
+  lock.unlock();
   std::free(pointer);
   return cudaSuccess;
 }

@@ -366,6 +366,8 @@ __global__ void trap_kernel(bool fixed) {
 }
 void trap(bool fixed) { run(dim3(1), dim3(32), 0, trap_kernel, fixed); }
 
+void launch_trap(cudaStream_t stream) { simt::launch(dim3(1), dim3(32), 0, stream, trap_kernel, false); }
+
 __global__ void throwing_kernel(bool fixed) {
   if (!fixed && threadIdx.x == 3) throw std::runtime_error("from a kernel");
 }

@@ -47,6 +47,7 @@ void uninitialised_static(float* y, bool fixed);
 void uninitialised_template(float* y, bool fixed);
 void uninitialised_dynamic(float* y, bool fixed);
 void trap(bool fixed);
+void launch_trap(cudaStream_t stream);
 void throwing(bool fixed);
 void configure(dim3 grid, dim3 block, size_t shared_bytes);
 

@@ -2,25 +2,15 @@
 // AddressSanitizer or ThreadSanitizer in theirs, and the same kernel without the mistake is not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "tests/simt/planted.h"
+#include "tests/simt/sanitizer_test.h"
 #include "tests/simt/simt.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kAddressSanitizer = true;
-#else
-constexpr bool kAddressSanitizer = false;
-#endif
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
 
 namespace weft::planted {
 namespace {
@@ -40,17 +30,6 @@ std::string error_of(const std::function<void()>& f) {
     const std::string said = error_of([&] { statement; });                             \
     EXPECT_NE(said.find(part), std::string::npos) << #statement << " said: " << said;  \
   } while (false)
-
-/// A process of its own runs f and ends as the sanitizer ends it.
-#define EXPECT_SANITIZER(present, name, f, words)                                          \
-  do {                                                                                     \
-    if (!(present)) GTEST_SKIP() << "skipped: wants " name;                                \
-    GTEST_FLAG_SET(death_test_style, "threadsafe");                                        \
-    EXPECT_EXIT((f(false), std::exit(0)), [](int status) { return status != 0; }, words);  \
-    f(true);                                                                               \
-  } while (false)
-#define EXPECT_ADDRESS_SANITIZER(f, words) EXPECT_SANITIZER(kAddressSanitizer, "AddressSanitizer", f, words)
-#define EXPECT_THREAD_SANITIZER(f, words) EXPECT_SANITIZER(kThreadSanitizer, "ThreadSanitizer", f, words)
 
 // ---- found by the emulator itself ----
 TEST(Planted, DivergentBarrier) {

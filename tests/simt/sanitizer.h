@@ -41,22 +41,11 @@ inline void unpoison(void* begin, size_t size) {
   if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(begin, size);
 }
 
-/// While one lives, ThreadSanitizer takes no access of this thread for one: for the emulator's own data, which a lock
-/// that it does not see guards.
-class Unseen {
- public:
-  Unseen() {
-    if (!AnnotateIgnoreReadsBegin) return;
-    AnnotateIgnoreReadsBegin("", 0);
-    AnnotateIgnoreWritesBegin("", 0);
-  }
-  ~Unseen() {
-    if (!AnnotateIgnoreReadsEnd) return;
-    AnnotateIgnoreWritesEnd("", 0);
-    AnnotateIgnoreReadsEnd("", 0);
-  }
-  Unseen(const Unseen&) = delete;
-  Unseen& operator=(const Unseen&) = delete;
-};
+/// From true to false ThreadSanitizer takes no access of this thread for one.
+inline void set_unseen(bool unseen) {
+  if (!AnnotateIgnoreReadsBegin) return;
+  (unseen ? AnnotateIgnoreReadsBegin : AnnotateIgnoreReadsEnd)("", 0);
+  (unseen ? AnnotateIgnoreWritesBegin : AnnotateIgnoreWritesEnd)("", 0);
+}
 
 }  // namespace simt

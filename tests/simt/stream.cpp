@@ -87,6 +87,12 @@ cudaError_t submit_or_throw(cudaStream_t handle, std::shared_ptr<Operation> oper
 
 void QuietLock::lock() {
   while (__atomic_exchange_n(&taken_, 1, __ATOMIC_ACQUIRE) != 0) usleep(20);
+  set_unseen(true);
+}
+
+void QuietLock::unlock() {
+  set_unseen(false);
+  __atomic_store_n(&taken_, 0, __ATOMIC_RELEASE);
 }
 
 QuietLock& runtime_lock() {

@@ -16,11 +16,12 @@
 
 namespace simt {
 
-/// A lock in which ThreadSanitizer sees no order between those who take it.
+/// A lock in which ThreadSanitizer sees no order between those who take it, and no access while it is held: for the
+/// emulator's own data. It is not held while the program's code runs or its memory is touched.
 class QuietLock {
  public:
   void lock();
-  void unlock() { __atomic_store_n(&taken_, 0, __ATOMIC_RELEASE); }
+  void unlock();
 
  private:
   int taken_ = 0;

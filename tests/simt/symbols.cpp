@@ -15,8 +15,6 @@
 #include <memory>
 #include <string_view>
 
-#include "tests/simt/sanitizer.h"
-
 namespace simt {
 namespace {
 
@@ -91,7 +89,6 @@ const Module* module_of(const void* address) {
 }  // namespace
 
 SharedArrays& arrays_beside(const void* mark) {
-  const Unseen unseen;
   static std::map<std::string, SharedArrays, std::less<>> functions;
   constexpr std::string_view kMark = "simt_mark_";
   const Module* module = module_of(mark);
@@ -113,7 +110,6 @@ SharedArrays& arrays_beside(const void* mark) {
 }
 
 std::string function_name(const void* address) {
-  const Unseen unseen;
   const Module* module = module_of(address);
   const Elf64_Sym* symbol = module ? module->at(address) : nullptr;
   if (!symbol) return "kernel";
