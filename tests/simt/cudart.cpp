@@ -1,6 +1,6 @@
-// The part of the CUDA runtime API that host code calls, over the host's memory and the streams of stream.cpp. Graphs are
-// in graph.cpp, allocation in memory.cpp. Unlike the real one these functions let simt::Error and the exceptions of host
-// code pass through: a test is to see what a kernel did, not that "an unspecified launch failure" happened.
+// The part of the CUDA runtime API that host code calls, over the host's memory and the streams of stream.cpp. Graphs
+// are in graph.cpp, allocation in memory.cpp. Unlike the real one these functions let simt::Error and the exceptions of
+// host code pass through: a test is to see what a kernel did, not that "an unspecified launch failure" happened.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -37,10 +37,12 @@ constexpr std::pair<cudaError_t, std::pair<const char*, const char*>> kErrors[] 
     {cudaErrorStreamCaptureIsolation,
      {"cudaErrorStreamCaptureIsolation", "dependency created on uncaptured work in another stream"}},
     {cudaErrorStreamCaptureImplicit,
-     {"cudaErrorStreamCaptureImplicit", "operation would make the legacy stream depend on a capturing blocking stream"}},
+     {"cudaErrorStreamCaptureImplicit",
+      "operation would make the legacy stream depend on a capturing blocking stream"}},
     {cudaErrorStreamCaptureWrongThread,
      {"cudaErrorStreamCaptureWrongThread", "attempt to terminate a thread-local capture sequence from another thread"}},
-    {cudaErrorCapturedEvent, {"cudaErrorCapturedEvent", "operation not permitted on an event last recorded in a capturing stream"}},
+    {cudaErrorCapturedEvent,
+     {"cudaErrorCapturedEvent", "operation not permitted on an event last recorded in a capturing stream"}},
 };
 
 std::pair<const char*, const char*> words(cudaError_t error) {
@@ -79,11 +81,16 @@ bool allows(cudaMemcpyKind kind, Place to, Place from) {
   const auto host = [](Place p) { return p != Place::device; };
   const auto device = [](Place p) { return p != Place::pageable; };
   switch (kind) {
-    case cudaMemcpyHostToHost: return host(to) && host(from);
-    case cudaMemcpyHostToDevice: return device(to) && host(from);
-    case cudaMemcpyDeviceToHost: return host(to) && device(from);
-    case cudaMemcpyDeviceToDevice: return device(to) && device(from);
-    default: return true;
+    case cudaMemcpyHostToHost:
+      return host(to) && host(from);
+    case cudaMemcpyHostToDevice:
+      return device(to) && host(from);
+    case cudaMemcpyDeviceToHost:
+      return host(to) && device(from);
+    case cudaMemcpyDeviceToDevice:
+      return device(to) && device(from);
+    default:
+      return true;
   }
 }
 

@@ -69,8 +69,8 @@ struct Host {
 }  // namespace
 
 Fiber::Fiber(size_t stack_bytes) : stack_bytes_((stack_bytes + kPage - 1) / kPage * kPage) {
-  void* memory = mmap(nullptr, kPage + stack_bytes_, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, kPage + stack_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   mprotect(memory, kPage, PROT_NONE);
   stack_ = static_cast<char*>(memory) + kPage;
@@ -134,7 +134,8 @@ void Fiber::to_fiber() { swapcontext(&host.ucontext, &context_->ucontext); }
 void Fiber::to_host() { swapcontext(&context_->ucontext, &host.ucontext); }
 #else
 void Fiber::prepare_stack() {
-  // As if `enter` had been called: a return address at a multiple of 16 bytes less 8, below it the entry and 6 registers.
+  // As if `enter` had been called: a return address at a multiple of 16 bytes less 8, below it the entry and 6
+  // registers.
   auto* top = reinterpret_cast<void**>(stack_ + stack_bytes_) - 2;
   *--top = nullptr;
   *--top = reinterpret_cast<void*>(&Fiber::enter);

@@ -1,5 +1,5 @@
-// Capture of streams into graphs, by the runtime's rules: what may be captured, what spoils a capture, and that all work
-// is joined again when it ends. A graph runs its nodes in the order in which they were issued.
+// Capture of streams into graphs, by the runtime's rules: what may be captured, what spoils a capture, and that all
+// work is joined again when it ends. A graph runs its nodes in the order in which they were issued.
 #include <algorithm>
 #include <atomic>
 #include <utility>

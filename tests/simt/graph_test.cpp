@@ -42,7 +42,8 @@ TEST(Graph, RunsItsNodesAgain) {
     EXPECT_CUDA(cudaMemsetAsync(y.data, 0, y.bytes(), stream.handle));
     scale(x.data, y.data, kSize, factor, stream.handle);
     EXPECT_CUDA(cudaMemcpyAsync(z.data, y.data, z.bytes(), cudaMemcpyDeviceToHost, stream.handle));
-    EXPECT_CUDA(cudaLaunchHostFunc(stream.handle, [](void* calls) { ++*static_cast<int*>(calls); }, &host_calls));
+    EXPECT_CUDA(cudaLaunchHostFunc(
+        stream.handle, [](void* calls) { ++*static_cast<int*>(calls); }, &host_calls));
     factor = 9.0f;
     cudaGraph_t graph = nullptr;
     EXPECT_CUDA(cudaStreamEndCapture(stream.handle, &graph));
@@ -85,7 +86,8 @@ TEST(Graph, ASecondStreamForksAndJoins) {
     EXPECT_EQ(end(first), joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
     EXPECT_CUDA(cudaStreamIsCapturing(second.handle, &status));
     EXPECT_EQ(status, cudaStreamCaptureStatusNone);
-    EXPECT_EQ(cudaStreamWaitEvent(second.handle, join.handle, 0), cudaErrorCapturedEvent) << "of a capture that is over";
+    EXPECT_EQ(cudaStreamWaitEvent(second.handle, join.handle, 0), cudaErrorCapturedEvent)
+        << "of a capture that is over";
   }
 }
 

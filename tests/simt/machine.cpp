@@ -1,68 +1,40 @@
 // Runs the blocks of a kernel one by one, every CUDA thread a fiber that runs until it waits for others. Reported are
 // barriers and warp operations that not all take part in who should, with place and thread; ThreadSanitizer is told
 // what a barrier puts in order, so that it finds accesses that nothing puts in order.
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <deque>
-#include <exception>
-#include <memory>
-#include <numeric>
-#include <string>
-#include <string_view>
+#include "tests/simt/machine.h"
 
-#include "tests/simt/fiber.h"
+#include <cstring>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
 #include "tests/simt/sanitizer.h"
-#include "tests/simt/simt.h"
-#include "tests/simt/stream.h"
 #include "tests/simt/symbols.h"
 
 namespace simt {
+
+Machine machine;
+Addresses order_of;
+
+std::string text(const uint3& i) {
+  return "(" + std::to_string(i.x) + "," + std::to_string(i.y) + "," + std::to_string(i.z) + ")";
+}
+std::string text(const Location& where) {
+  const std::string_view file = where.file;
+  return std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(where.line);
+}
+std::string text(const Thread& t) { return "thread " + text(t.index) + " of block " + text(blockIdx); }
+
+bool same(const Location& a, const Location& b) {
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
+}
+
+void leave(bool for_good) {
+  release(order_of.left);  // acquired after an error only
+  machine.running->fiber->leave(for_good);
+}
+
 namespace {
-
-constexpr unsigned kWarp = 32;
-constexpr size_t kTail = 64;  // bytes behind the dynamic shared memory that nobody may write
-
-enum class State : uint8_t { fresh, ready, at_barrier, at_warp_op, done };
-
-struct Thread {
-  State state = State::fresh;
-  uint3 index{};
-  unsigned turn = 0;  ///< the number of the thread that runs when it is this one's turn
-  unsigned lane = 0, warp = 0;
-  Fiber* fiber = nullptr;
-  bool after_past = false;  ///< ordered after the blocks before
-  Location where{"", 0};    ///< where it waits, and for what:
-  Vote vote = Vote::none;
-  int predicate = 0, count = 0;
-  WarpOp op = WarpOp::sync;
-  unsigned mask = 0;
-  int argument = 0, width = 0;
-  Value given{}, got{};
-  unsigned barriers = 0, warp_syncs = 0;  ///< how many lie behind it
-};
-
-struct Machine {
-  QuietLock one_grid;
-  std::deque<Fiber> fibers;  ///< as many as the largest block had threads
-  std::deque<Thread> threads;
-  unsigned size = 0, alive = 0;
-  uint64_t block = 0;  ///< number of the block since the start
-  size_t stack_bytes = 0;
-  uint64_t random = 1;
-  Thread* running = nullptr;
-  const Kernel* kernel = nullptr;
-  SharedMark* unknown_mark = nullptr;  ///< whose arrays the host shall look up
-  std::unique_ptr<void, decltype(&std::free)> shared{nullptr, &std::free};
-  std::string error;
-  std::exception_ptr thrown;
-} machine;
-
-// Addresses that stand for what is put in order. Of some there are two, taken in turn: a thread may arrive at the next
-// barrier, or block, before others have left this one.
-struct {
-  char launch[8], past[8], left[8], fence[8], ends[2][8], barrier[2][8], warp[32][2][8], lane[32][32][8];
-} order_of;
 
 Options initial_options() {
   Options o;
@@ -92,46 +64,20 @@ void fill(void* begin, size_t bytes) {
   for (; bytes != 0; --bytes) *p++ = -1;
 }
 
-// ---- words for reports ----
-std::string text(const uint3& i) {
-  return "(" + std::to_string(i.x) + "," + std::to_string(i.y) + "," + std::to_string(i.z) + ")";
-}
-std::string text(const Location& where) {
-  const std::string_view file = where.file;
-  return std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(where.line);
-}
-std::string text(const Thread& t) { return "thread " + text(t.index) + " of block " + text(blockIdx); }
-const char* text(WarpOp op) {
-  constexpr const char* kNames[] = {"__syncwarp",      "__shfl_sync",   "__shfl_up_sync", "__shfl_down_sync",
-                                    "__shfl_xor_sync", "__ballot_sync", "__all_sync",     "__any_sync",
-                                    "__match_any_sync"};
-  return kNames[static_cast<int>(op)];
-}
 std::string doing(const Thread& t) {
   switch (t.state) {
-    case State::done: return "has returned";
-    case State::at_barrier: return "waits at __syncthreads, " + text(t.where);
-    case State::at_warp_op: return std::string("waits at ") + text(t.op) + ", " + text(t.where);
-    default: return "runs";
+    case State::done:
+      return "has returned";
+    case State::at_barrier:
+      return "waits at __syncthreads, " + text(t.where);
+    case State::at_warp_op:
+      return std::string("waits at ") + text(t.op) + ", " + text(t.where);
+    default:
+      return "runs";
   }
 }
 
-bool same(const Location& a, const Location& b) {
-  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
-}
-
 // ---- on the fibers ----
-void leave(bool for_good) {
-  release(order_of.left);  // acquired after an error only
-  machine.running->fiber->leave(for_good);
-}
-
-/// Thrown through the kernel by a thread that found an error, which ends the grid.
-struct Stop {
-  std::string error;
-};
-[[noreturn]] void give_up(const std::string& error) { throw Stop{error}; }
-
 /// Puts the thread after all blocks before, which had their arrays at the same addresses.
 void order_after_past() {
   Thread& self = *machine.running;
@@ -153,66 +99,6 @@ void run_thread() {
   machine.running->state = State::done;
   --machine.alive;
   leave(true);
-}
-
-Thread& thread_at(unsigned warp, unsigned lane) { return machine.threads[warp * kWarp + lane]; }
-unsigned lanes_of(unsigned warp) { return std::min(kWarp, machine.size - warp * kWarp); }
-
-bool arrived(const Thread& t, const Thread& self) {
-  return t.state == State::at_warp_op && t.op == self.op && t.mask == self.mask && same(t.where, self.where);
-}
-
-/// The lane that `t` reads in a shuffle.
-unsigned source_lane(const Thread& t) {
-  const int lane = static_cast<int>(t.lane), inside = lane & (t.width - 1), begin = lane - inside;
-  int source = inside;
-  switch (t.op) {
-    case WarpOp::shfl: source = t.argument & (t.width - 1); break;
-    case WarpOp::shfl_up: source = inside - t.argument; break;
-    case WarpOp::shfl_down: source = inside + t.argument; break;
-    default: source = inside ^ t.argument; break;
-  }
-  return static_cast<unsigned>(source < 0 || source >= t.width ? lane : begin + source);
-}
-
-/// The lanes of self's mask that vote yes, or gave the same value.
-unsigned agreeing_lanes(const Thread& self) {
-  unsigned lanes = 0;
-  for (unsigned l = 0; l < lanes_of(self.warp); ++l) {
-    if (!(self.mask >> l & 1)) continue;
-    const Value& other = thread_at(self.warp, l).given;
-    const bool equal = other.words[0] == self.given.words[0] && other.words[1] == self.given.words[1];
-    lanes |= static_cast<unsigned>(self.op == WarpOp::match ? equal : other.words[0] != 0) << l;
-  }
-  return lanes;
-}
-
-/// Gives every lane its result and lets it go on; self is the last to arrive.
-void complete_warp_op(Thread& self) {
-  for (unsigned l = 0; l < lanes_of(self.warp); ++l) {
-    if (!(self.mask >> l & 1)) continue;
-    Thread& t = thread_at(self.warp, l);
-    if (self.op == WarpOp::sync) {
-      acquire(order_of.lane[t.warp][l]);
-    } else if (self.op >= WarpOp::ballot) {
-      const unsigned lanes = agreeing_lanes(t);
-      t.got = {{self.op == WarpOp::all ? lanes == t.mask : self.op == WarpOp::any ? lanes != 0 : lanes, 0}};
-    } else {
-      const unsigned source = source_lane(t);
-      if (source >= lanes_of(t.warp) || !(t.mask >> source & 1)) {
-        give_up(text(t) + " reads lane " + std::to_string(source) + " by " + text(t.op) + ", " + text(t.where) +
-                ", but that lane is not in the mask: the value is undefined");
-      }
-      t.got = thread_at(t.warp, source).given;
-    }
-  }
-  if (self.op == WarpOp::sync) release(order_of.warp[self.warp][self.warp_syncs % 2]);
-  const unsigned syncs = self.warp_syncs + (self.op == WarpOp::sync);
-  for (unsigned l = 0; l < lanes_of(self.warp); ++l) {
-    if (!(self.mask >> l & 1)) continue;
-    thread_at(self.warp, l).state = State::ready;
-    thread_at(self.warp, l).warp_syncs = syncs;
-  }
 }
 
 // ---- on the host ----
@@ -250,12 +136,14 @@ std::string complaint() {
         if (t.mask >> l & 1 && !arrived(thread_at(t.warp, l), t)) other = &thread_at(t.warp, l);
       }
     }
-    return "deadlock: " + text(*first) + " " + doing(*first) + ", but thread " + text(other->index) + " " + doing(*other);
+    return "deadlock: " + text(*first) + " " + doing(*first) + ", but thread " + text(other->index) + " " +
+           doing(*other);
   }
   for (unsigned i = 0; i < machine.size; ++i) {
     const Thread& t = machine.threads[i];
     if (t.state != State::done) continue;
-    return "divergent barrier: " + text(*first) + " " + doing(*first) + ", but thread " + text(t.index) + " has returned";
+    return "divergent barrier: " + text(*first) + " " + doing(*first) + ", but thread " + text(t.index) +
+           " has returned";
   }
   return "";
 }
@@ -359,7 +247,9 @@ Statistics& statistics() {
 
 void check(const Kernel& kernel) {
   const dim3 &g = kernel.grid, &b = kernel.block;
-  const auto refuse = [&](const std::string& what) { throw Error("[simt] " + function_name(kernel.function) + ": " + what); };
+  const auto refuse = [&](const std::string& what) {
+    throw Error("[simt] " + function_name(kernel.function) + ": " + what);
+  };
   const uint64_t threads = uint64_t{b.x} * b.y * b.z;
   if (threads == 0 || threads > 1024 || b.x > 1024 || b.y > 1024 || b.z > 64) {
     refuse("a block has 1 to 1024 threads, at most 64 of them deep, not " + text({b.x, b.y, b.z}));
@@ -422,48 +312,9 @@ int sync_block(Vote vote, int predicate, const Location& where) {
   release(address);
   leave(false);
   acquire(address);
-  return vote == Vote::all ? self.count == static_cast<int>(machine.size) : vote == Vote::any ? self.count != 0 : self.count;
-}
-
-Value warp_operation(WarpOp op, unsigned mask, const Value& value, int argument, int width, const Location& where) {
-  Thread& self = *machine.running;
-  ++statistics().warp_operations;
-  const auto refuse = [&](const std::string& what) { give_up(text(self) + " calls " + text(op) + ", " + text(where) + ", " + what); };
-  if (width < 1 || width > 32 || (width & (width - 1)) != 0) refuse("with a width of " + std::to_string(width));
-  if (!(mask >> self.lane & 1)) refuse("but is lane " + std::to_string(self.lane) + ", which is not in the mask");
-  for (unsigned l = 0; l < kWarp; ++l) {
-    if (!(mask >> l & 1)) continue;
-    const std::string who = "with lane " + std::to_string(l) + " in the mask, which ";
-    if (l >= lanes_of(self.warp)) refuse(who + "the block does not have");
-    if (thread_at(self.warp, l).state == State::done) refuse(who + "has returned");
-  }
-  self.op = op;
-  self.mask = mask;
-  self.given = value;
-  self.argument = argument;
-  self.width = width;
-  self.where = where;
-  self.state = State::at_warp_op;
-  const bool orders = op == WarpOp::sync;  // a shuffle or a vote is no fence
-  if (orders) release(order_of.lane[self.warp][self.lane]);
-  bool last = true;
-  for (unsigned l = 0; l < lanes_of(self.warp); ++l) {
-    if (mask >> l & 1 && !arrived(thread_at(self.warp, l), self)) last = false;
-  }
-  if (last) {
-    complete_warp_op(self);
-  } else {
-    leave(false);
-    if (orders) acquire(order_of.warp[self.warp][(self.warp_syncs + 1) % 2]);  // the last one counted on
-  }
-  return self.got;
-}
-
-unsigned active_lanes() {
-  unsigned lanes = 0;
-  const unsigned warp = machine.running->warp;
-  for (unsigned l = 0; l < lanes_of(warp); ++l) lanes |= static_cast<unsigned>(thread_at(warp, l).state != State::done) << l;
-  return lanes;
+  return vote == Vote::all   ? self.count == static_cast<int>(machine.size)
+         : vote == Vote::any ? self.count != 0
+                             : self.count;
 }
 
 void fence() {

@@ -145,7 +145,7 @@ __global__ void other_functions_kernel(double* r) {
   *r++ = __umulhi(0x80000000u, 6u);                               // 3
   *r++ = static_cast<double>(__umul64hi(uint64_t{1} << 63, 10));  // 5
   *r++ = __float_as_int(1.0f) == 0x3f800000 && __int_as_float(0x40000000) == 2.0f && __brev(1u) == 1u << 31;
-  *r++ = rsqrtf(4.0f) + rsqrt(16.0);  // 0.75
+  *r++ = rsqrtf(4.0f) + rsqrt(16.0);                                                 // 0.75
   *r++ = __expf(0.0f) + __logf(1.0f) + __powf(2.0f, 3.0f) + __fdividef(1.0f, 4.0f);  // 9.25
   *r++ = min(3, 4u) + max(1.5f, 2) + __saturatef(7.0f) + __float2int_rn(2.5f);       // 3 + 2 + 1 + 2
   float4 quad = make_float4(1, 2, 3, 4);
@@ -193,9 +193,7 @@ __global__ void out_of_bounds_static_kernel(float* y, bool fixed) {
   __syncthreads();
   y[threadIdx.x] = p[threadIdx.x];
 }
-void out_of_bounds_static(float* y, bool fixed) {
-  run(dim3(1), dim3(64), 0, out_of_bounds_static_kernel, y, fixed);
-}
+void out_of_bounds_static(float* y, bool fixed) { run(dim3(1), dim3(64), 0, out_of_bounds_static_kernel, y, fixed); }
 
 __global__ void out_of_bounds_dynamic_kernel(float* y) {
   float* array = static_cast<float*>(simt::dynamic_shared());
@@ -231,9 +229,7 @@ __global__ void divergent_barrier_kernel(float* y, bool fixed) {
   }
   y[threadIdx.x] = 1.0f;
 }
-void divergent_barrier(float* y, bool fixed) {
-  run(dim3(1), dim3(64), 0, divergent_barrier_kernel, y, fixed);
-}
+void divergent_barrier(float* y, bool fixed) { run(dim3(1), dim3(64), 0, divergent_barrier_kernel, y, fixed); }
 
 __global__ void early_return_kernel(float* y, int n, bool fixed) {
   const int i = threadIdx.x;
@@ -241,9 +237,7 @@ __global__ void early_return_kernel(float* y, int n, bool fixed) {
   __syncthreads();
   if (i < n) y[i] = 1.0f;
 }
-void early_return(float* y, int n, bool fixed) {
-  run(dim3(1), dim3(64), 0, early_return_kernel, y, n, fixed);
-}
+void early_return(float* y, int n, bool fixed) { run(dim3(1), dim3(64), 0, early_return_kernel, y, n, fixed); }
 
 __global__ void wrong_mask_kernel(float* y, bool fixed) {
   float x = threadIdx.x;
@@ -257,17 +251,13 @@ __global__ void lane_outside_mask_kernel(float* y, bool fixed) {
   if (threadIdx.x < 16) x = __shfl_sync(0xffffu, x, fixed ? 3 : 20);
   y[threadIdx.x] = x;
 }
-void lane_outside_mask(float* y, bool fixed) {
-  run(dim3(1), dim3(32), 0, lane_outside_mask_kernel, y, fixed);
-}
+void lane_outside_mask(float* y, bool fixed) { run(dim3(1), dim3(32), 0, lane_outside_mask_kernel, y, fixed); }
 
 __global__ void partial_warp_kernel(float* y) {
   const float x = sum_of_warp(1.0f);
   if (threadIdx.x % 32 == 0) y[threadIdx.x / 32] = x;
 }
-void partial_warp(float* y, bool fixed) {
-  run(dim3(1), dim3(fixed ? 64 : 48), 0, partial_warp_kernel, y);
-}
+void partial_warp(float* y, bool fixed) { run(dim3(1), dim3(fixed ? 64 : 48), 0, partial_warp_kernel, y); }
 
 __global__ void race_without_barrier_kernel(const float* x, float* y, bool fixed) {
   __shared__ float array[64];
@@ -326,9 +316,7 @@ __global__ void race_between_blocks_kernel(float* y, bool fixed) {
     y[threadIdx.x] += 1.0f;
   }
 }
-void race_between_blocks(float* y, bool fixed) {
-  run(dim3(2), dim3(32), 0, race_between_blocks_kernel, y, fixed);
-}
+void race_between_blocks(float* y, bool fixed) { run(dim3(2), dim3(32), 0, race_between_blocks_kernel, y, fixed); }
 
 __global__ void uninitialised_static_kernel(float* y, bool fixed) {
   __shared__ float array[64];
@@ -336,9 +324,7 @@ __global__ void uninitialised_static_kernel(float* y, bool fixed) {
   __syncthreads();
   y[blockIdx.x * 64 + threadIdx.x] = array[threadIdx.x];
 }
-void uninitialised_static(float* y, bool fixed) {
-  run(dim3(2), dim3(64), 0, uninitialised_static_kernel, y, fixed);
-}
+void uninitialised_static(float* y, bool fixed) { run(dim3(2), dim3(64), 0, uninitialised_static_kernel, y, fixed); }
 
 template <class T, int kSize>
 __global__ void uninitialised_template_kernel(T* y, bool fixed) {
@@ -374,8 +360,6 @@ __global__ void throwing_kernel(bool fixed) {
 void throwing(bool fixed) { run(dim3(1), dim3(32), 0, throwing_kernel, fixed); }
 
 __global__ void nothing_kernel() {}
-void configure(dim3 grid, dim3 block, size_t shared_bytes) {
-  run(grid, block, shared_bytes, nothing_kernel);
-}
+void configure(dim3 grid, dim3 block, size_t shared_bytes) { run(grid, block, shared_bytes, nothing_kernel); }
 
 }  // namespace weft::planted

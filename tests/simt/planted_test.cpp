@@ -25,17 +25,18 @@ std::string error_of(const std::function<void()>& f) {
   return "no error";
 }
 
-#define EXPECT_SAYS(statement, part)                                                   \
-  do {                                                                                 \
-    const std::string said = error_of([&] { statement; });                             \
-    EXPECT_NE(said.find(part), std::string::npos) << #statement << " said: " << said;  \
+#define EXPECT_SAYS(statement, part)                                                  \
+  do {                                                                                \
+    const std::string said = error_of([&] { statement; });                            \
+    EXPECT_NE(said.find(part), std::string::npos) << #statement << " said: " << said; \
   } while (false)
 
 // ---- found by the emulator itself ----
 TEST(Planted, DivergentBarrier) {
   std::vector<float> y(64);
-  EXPECT_SAYS(divergent_barrier(y.data(), false),
-              "divergent_barrier_kernel: deadlock: thread (0,0,0) of block (0,0,0) waits at __syncthreads, planted.cu:");
+  EXPECT_SAYS(
+      divergent_barrier(y.data(), false),
+      "divergent_barrier_kernel: deadlock: thread (0,0,0) of block (0,0,0) waits at __syncthreads, planted.cu:");
   EXPECT_SAYS(divergent_barrier(y.data(), false), "but thread (32,0,0) waits at __syncthreads, planted.cu:");
   EXPECT_SAYS(divergent_barrier(y.data(), true), "no error");
 }
@@ -58,8 +59,7 @@ TEST(Planted, WrongMask) {
 
 TEST(Planted, PartialWarp) {
   std::vector<float> y(64);
-  EXPECT_SAYS(partial_warp(y.data(), false),
-              "thread (32,0,0) of block (0,0,0) calls __shfl_down_sync, planted.cu:");
+  EXPECT_SAYS(partial_warp(y.data(), false), "thread (32,0,0) of block (0,0,0) calls __shfl_down_sync, planted.cu:");
   EXPECT_SAYS(partial_warp(y.data(), false), "with lane 16 in the mask, which the block does not have");
   EXPECT_SAYS(partial_warp(y.data(), true), "no error");
 }
@@ -71,7 +71,8 @@ TEST(Planted, Configuration) {
   EXPECT_SAYS(configure(dim3(1), dim3(33, 32), 0), "not (33,32,1)");
   EXPECT_SAYS(configure(dim3(1), dim3(0), 0), "not (0,1,1)");
   EXPECT_SAYS(configure(dim3(1), dim3(1, 1, 65), 0), "at most 64 of them deep");
-  EXPECT_SAYS(configure(dim3(1), dim3(32), 227 * 1024 + 1), "at most 232448 bytes of dynamic shared memory, not 232449");
+  EXPECT_SAYS(configure(dim3(1), dim3(32), 227 * 1024 + 1),
+              "at most 232448 bytes of dynamic shared memory, not 232449");
   EXPECT_SAYS(configure(dim3(1), dim3(32), 227 * 1024), "no error");
 }
 

@@ -1,5 +1,5 @@
-// EXPECT_ADDRESS_SANITIZER(f, words), EXPECT_THREAD_SANITIZER(f, words): f(false) ends its process with a report that has
-// the words, and f(true) ends well. Elsewhere the test is skipped, and says what it wants.
+// EXPECT_ADDRESS_SANITIZER(f, words), EXPECT_THREAD_SANITIZER(f, words): f(false) ends its process with a report that
+// has the words, and f(true) ends well. Elsewhere the test is skipped, and says what it wants.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,12 +17,12 @@ inline constexpr bool kThreadSanitizer = true;
 inline constexpr bool kThreadSanitizer = false;
 #endif
 
-#define EXPECT_SANITIZER(present, name, f, words)                                        \
-  do {                                                                                   \
-    if (!(present)) GTEST_SKIP() << "skipped: wants " name;                              \
-    GTEST_FLAG_SET(death_test_style, "threadsafe");                                      \
+#define EXPECT_SANITIZER(present, name, f, words)                                         \
+  do {                                                                                    \
+    if (!(present)) GTEST_SKIP() << "skipped: wants " name;                               \
+    GTEST_FLAG_SET(death_test_style, "threadsafe");                                       \
     EXPECT_EXIT((f(false), std::exit(0)), [](int status) { return status != 0; }, words); \
-    f(true);                                                                             \
+    f(true);                                                                              \
   } while (false)
 #define EXPECT_ADDRESS_SANITIZER(f, words) EXPECT_SANITIZER(kAddressSanitizer, "AddressSanitizer", f, words)
 #define EXPECT_THREAD_SANITIZER(f, words) EXPECT_SANITIZER(kThreadSanitizer, "ThreadSanitizer", f, words)

@@ -37,13 +37,14 @@
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
 // Blocks run one after the other, so a block's array can be a static one. The mark lets the machine find the arrays of
-// the function and fill them with NaN bytes before a block's first thread comes here. `__shared__` begins a declaration.
+// the function and fill them with NaN bytes before a block's first thread comes here. `__shared__` begins a
+// declaration.
 #define __shared__ SIMT_SHARED(__COUNTER__)
 #define SIMT_SHARED(number) SIMT_SHARED_NUMBERED(number)  // once more, for __COUNTER__ to become its number
 #define SIMT_SHARED_NUMBERED(number) SIMT_SHARED_MARKED(simt_mark_##number)
-#define SIMT_SHARED_MARKED(mark)        \
-  static ::simt::SharedMark mark;       \
-  ::simt::enter_shared(mark);           \
+#define SIMT_SHARED_MARKED(mark)  \
+  static ::simt::SharedMark mark; \
+  ::simt::enter_shared(mark);     \
   static
 
 namespace simt {
@@ -57,13 +58,13 @@ struct Error : std::runtime_error {
 enum class Order { forward, reverse, random };
 
 struct Options {
-  Order order = Order::forward;            ///< of threads between two barriers, and of blocks; env SIMT_ORDER
-  uint64_t seed = 1;                       ///< of Order::random
-  bool lazy_streams = false;               ///< streams run when something waits for them; env SIMT_STREAMS=lazy
-  bool ordered_blocks = false;             ///< ThreadSanitizer takes blocks for ordered, also those without shared memory
-  size_t stack_bytes = 128 << 10;          ///< of one CUDA thread
-  size_t shared_bytes = 227 << 10;         ///< dynamic shared memory that a block may have
-  size_t memory_bytes = size_t{8} << 30;   ///< what cudaMalloc gives in all; env SIMT_MEMORY
+  Order order = Order::forward;     ///< of threads between two barriers, and of blocks; env SIMT_ORDER
+  uint64_t seed = 1;                ///< of Order::random
+  bool lazy_streams = false;        ///< streams run when something waits for them; env SIMT_STREAMS=lazy
+  bool ordered_blocks = false;      ///< ThreadSanitizer takes blocks for ordered, also those without shared memory
+  size_t stack_bytes = 128 << 10;   ///< of one CUDA thread
+  size_t shared_bytes = 227 << 10;  ///< dynamic shared memory that a block may have
+  size_t memory_bytes = size_t{8} << 30;  ///< what cudaMalloc gives in all; env SIMT_MEMORY
 };
 Options& options();
 
@@ -186,7 +187,7 @@ inline uint3 threadIdx{}, blockIdx{};
 inline dim3 blockDim{}, gridDim{};
 inline constexpr int warpSize = 32;
 
-#define SIMT_HERE const ::simt::Location &where = ::simt::Location::here()
+#define SIMT_HERE const ::simt::Location& where = ::simt::Location::here()
 inline void __syncthreads(SIMT_HERE) { simt::sync_block(simt::Vote::none, 0, where); }
 inline int __syncthreads_count(int p, SIMT_HERE) { return simt::sync_block(simt::Vote::count, p, where); }
 inline int __syncthreads_and(int p, SIMT_HERE) { return simt::sync_block(simt::Vote::all, p, where); }

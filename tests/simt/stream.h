@@ -1,6 +1,6 @@
 // Streams, events and graphs behind the runtime API. A stream is a queue of operations that host threads run for it: at
-// once, or when something waits for them. To ThreadSanitizer each stream is a thread of its own, put in order by nothing
-// but what the program waits for.
+// once, or when something waits for them. To ThreadSanitizer each stream is a thread of its own, put in order by
+// nothing but what the program waits for.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,5 @@
-// Streams of the emulator: what runs when, in eager and in lazy mode, and that work which nothing puts in order is found.
+// Streams of the emulator: what runs when, in eager and in lazy mode, and that work which nothing puts in order is
+// found.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -32,9 +33,11 @@ TEST(Stream, LazyRunsWhenSomethingWaits) {
   const Mode mode(true);
   const Stream stream;
   const Floats x(pinned, kSize, 1.0f), y(pinned, kSize, 0.0f);
-  for (const auto& wait : {+[](cudaStream_t s) { return cudaStreamSynchronize(s); },
-                           +[](cudaStream_t) { return cudaDeviceSynchronize(); },
-                           +[](cudaStream_t s) { return cudaStreamQuery(s) == cudaErrorNotReady ? cudaStreamQuery(s) : cudaErrorUnknown; }}) {
+  for (const auto& wait :
+       {+[](cudaStream_t s) { return cudaStreamSynchronize(s); }, +[](cudaStream_t) { return cudaDeviceSynchronize(); },
+        +[](cudaStream_t s) {
+          return cudaStreamQuery(s) == cudaErrorNotReady ? cudaStreamQuery(s) : cudaErrorUnknown;
+        }}) {
     y.fill(0.0f);
     scale(x.data, y.data, kSize, 2.0f, stream.handle);
     EXPECT_EQ(y[99], 0.0f);
@@ -120,7 +123,8 @@ TEST(Stream, HostCodeRunsInOrder) {
     simt::enqueue(stream.handle, [&] { x[0] = 4.0f; });
     scale(x.data, y.data, kSize, 2.0f, stream.handle);
     simt::enqueue(stream.handle, [&] { seen[0] = y[0]; });
-    EXPECT_CUDA(cudaLaunchHostFunc(stream.handle, [](void* p) { *static_cast<float*>(p) = 3.0f; }, &seen[1]));
+    EXPECT_CUDA(cudaLaunchHostFunc(
+        stream.handle, [](void* p) { *static_cast<float*>(p) = 3.0f; }, &seen[1]));
     EXPECT_EQ(seen[1] == 0.0f, lazy);
     EXPECT_CUDA(cudaStreamSynchronize(stream.handle));
     EXPECT_EQ(seen[0], 8.0f);

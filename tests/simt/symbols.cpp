@@ -39,7 +39,7 @@ struct Module {
 void read_symbols(const char* path, Module& module) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
-  struct stat status{};
+  struct stat status {};
   void* memory = MAP_FAILED;
   if (fstat(file, &status) == 0) {
     memory = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ, MAP_PRIVATE, file, 0);
