@@ -328,7 +328,8 @@ void uninitialised_static(float* y, bool fixed) { run(dim3(2), dim3(64), 0, unin
 
 template <class T, int kSize>
 __global__ void uninitialised_template_kernel(T* y, bool fixed) {
-  __shared__ T first[kSize], second[kSize];
+  __shared__ T first[kSize];
+  __shared__ T second[kSize];
   if (fixed || threadIdx.x != blockIdx.x) first[threadIdx.x] = second[threadIdx.x] = T(0.5);
   __syncthreads();
   y[blockIdx.x * kSize + threadIdx.x] = first[threadIdx.x] + second[threadIdx.x];
