@@ -147,7 +147,8 @@ void reached_by(const ConvSizes& s, int64_t begin, int64_t end, int64_t& first, 
 int64_t input_rows_at_once(const ConvSizes& s, int64_t bytes_of_output_row) {
   const int64_t span = (s.kh - 1) * s.p.dilation.h;
   const int64_t output_rows = std::max<int64_t>(1, kMostColumnBytes / bytes_of_output_row);
-  const int64_t fit = output_rows >= s.oh ? s.h : std::max<int64_t>(1, (output_rows - 1) * s.p.stride.h - span + 1);
+  const int64_t room = output_rows >= s.oh ? s.h : std::max<int64_t>(1, (output_rows - 1) * s.p.stride.h - span + 1);
+  const int64_t fit = std::min(room, ConvSizes::kMostIndex / (s.w * s.c));
 #ifdef __CUDACC__
   return std::min(s.h, fit);
 #else
@@ -174,8 +175,8 @@ void backward_data_by_columns(const ConvSizes& s, const Tensor& dy, const Tensor
   const DType dtype = sum_type(dx.dtype());
   const int64_t row_bytes = s.ow * s.row() * size_of(dtype), image_bytes = s.oh * row_bytes;
   Gather part{.rows = s.h};
-  if (s.n > 1 && image_bytes <= kMostColumnBytes) {
-    part.images = std::min(at_once(s.n, image_bytes), std::max<int64_t>(1, ConvSizes::kMostIndex / (s.h * s.w * s.c)));
+  if (s.n > 1 && image_bytes <= kMostColumnBytes && s.h * s.w * s.c <= ConvSizes::kMostIndex) {
+    part.images = std::min(at_once(s.n, image_bytes), ConvSizes::kMostIndex / (s.h * s.w * s.c));
   } else {
     part.rows = input_rows_at_once(s, row_bytes);
   }
