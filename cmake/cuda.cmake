@@ -7,6 +7,7 @@ set_property(CACHE WEFT_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(WEFT_GPU_KERNELS
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/conv.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/copy.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/dropout.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/elementwise.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/elementwise_binary.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/embedding.cu
@@ -16,6 +17,7 @@ set(WEFT_GPU_KERNELS
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/layer_norm.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/matmul.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/norm.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/optim.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/pool.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/random.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/reduce.cu

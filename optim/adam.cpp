@@ -39,9 +39,11 @@ void run(const Options& o, double l2, double decay, const Optimizer::Batch& batc
                       .l2 = l2,
                       .decay = decay,
                       .correction1 = 1 - std::pow(o.beta1, t),
-                      .correction2 = 1 - std::pow(o.beta2, t)};
+                      .correction2 = 1 - std::pow(o.beta2, t),
+                      .max_norm = batch.max_norm};
   kernels::adam_step(batch.params, batch.grads, batch.state[0], batch.state[1],
-                     o.amsgrad ? std::span<const Tensor>(batch.state[2]) : std::span<const Tensor>(), args);
+                     o.amsgrad ? std::span<const Tensor>(batch.state[2]) : std::span<const Tensor>(), batch.copies,
+                     batch.squared_norm, args);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ class Adam : public OptimizerOf<AdamOptions> {
   void check(size_t group) const override;
   std::vector<Slot> slots(size_t group) const override;
   void update(size_t group, const Batch& batch) override;
+  bool clips_and_copies() const override { return true; }
 };
 
 /// The same, with p *= 1 - lr · weight_decay before it.
@@ -50,6 +51,7 @@ class AdamW : public OptimizerOf<AdamWOptions> {
   void check(size_t group) const override;
   std::vector<Slot> slots(size_t group) const override;
   void update(size_t group, const Batch& batch) override;
+  bool clips_and_copies() const override { return true; }
 };
 
 }  // namespace weft::optim

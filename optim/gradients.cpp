@@ -28,11 +28,19 @@ std::vector<Tensor> gradients_of(const std::vector<Named>& parameters) {
   return out;
 }
 
+Tensor squared_norm(std::span<const Tensor> list, Device device) {
+  for (const Tensor& x : list)
+    WEFT_CHECK(x.device() == device, "squared_norm", "the gradients are on {} and {}", name(device), name(x.device()));
+  Tensor out = empty({}, {f64, device});
+  if (list.empty())
+    kernels::fill(out, 0);
+  else
+    kernels::squared_norm(list, out);
+  return out;
+}
+
 double squared_norm(std::span<const Tensor> list) {
-  if (list.empty()) return 0;
-  Tensor out = empty({}, {f64, list.front().device()});
-  kernels::squared_norm(list, out);
-  return out.item();
+  return list.empty() ? 0 : squared_norm(list, list.front().device()).item();
 }
 
 }  // namespace weft::optim

@@ -10,7 +10,9 @@ namespace weft::optim {
 
 /// Gradients to write to, each once; one that has no dense memory of its own is replaced by a copy that has.
 std::vector<Tensor> gradients_of(const std::vector<Named>& parameters);
-/// Σ x² over all, in double; waits for the device.
+/// Σ x² over all as one f64 on `device`, which all are on; nothing waits.
+Tensor squared_norm(std::span<const Tensor> list, Device device);
+/// The same, waiting for the device.
 double squared_norm(std::span<const Tensor> list);
 
 }  // namespace weft::optim

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string_view>
 #include <tuple>
 
 #include "autograd/node.h"
+#include "optim/clip.h"
 #include "tensor/kernels.h"
+#include "tensor/step_values.h"
 #include "tensor/view.h"
 
 namespace weft::optim {
@@ -129,15 +130,51 @@ void Optimizer::zero_grad(const ZeroGradOptions& options) {
     }
 }
 
-void Optimizer::step() {
-  for (size_t i = 0; i < groups_.size(); ++i) step_group(i);
+void Optimizer::keep_copy(const Tensor& parameter, const Tensor& copy) {
+  const std::vector<Named> all = parameters();
+  const auto is_it = [&](const Named& p) { return &p.value.impl() == &parameter.impl(); };
+  WEFT_CHECK(std::ranges::any_of(all, is_it), name(), "keep_copy got a tensor {} that is none of its parameters",
+             str(parameter.sizes()));
+  if (!copy.defined()) {
+    copies_.erase(&parameter.impl());
+    return;
+  }
+  WEFT_CHECK(copy.dtype() == bf16 || copy.dtype() == f16, name(), "a copy is bf16 or f16, got {}",
+             weft::name(copy.dtype()));
+  WEFT_CHECK(parameter.dtype() == f32, name(), "copies are kept of f32 parameters, this one is {}",
+             weft::name(parameter.dtype()));
+  WEFT_CHECK(copy.sizes() == parameter.sizes() && same_order(copy, parameter) && copy.device() == parameter.device(),
+             name(), "the copy {} with strides {} on {} does not lie as its parameter {} with strides {} on {}",
+             str(copy.sizes()), str(copy.strides()), weft::name(copy.device()), str(parameter.sizes()),
+             str(parameter.strides()), weft::name(parameter.device()));
+  copies_[&parameter.impl()] = copy;
 }
 
-void Optimizer::step_group(size_t group) {
+void Optimizer::step(const StepOptions& options) {
+  WEFT_CHECK(options.max_norm >= 0, name(), "max_norm must be at least 0, got {}", options.max_norm);
+  Tensor squared_norm;
+  if (std::isfinite(options.max_norm)) {
+    if (clips_and_copies())
+      squared_norm = options.squared_norm.defined() ? options.squared_norm : squared_grad_norm(parameters());
+    else
+      clip_grad_norm_async(parameters(), options.max_norm, options.squared_norm);
+  }
+  for (size_t i = 0; i < groups_.size(); ++i) step_group(i, squared_norm, options.max_norm);
+}
+
+Tensor Optimizer::state_tensor(const Tensor& parameter, DType dtype, double initial) const {
+  WEFT_CHECK(!StepValues::recording(), name(),
+             "a step can be captured from the second one on: the first makes the optimizer's state");
+  Tensor fresh = empty_like(parameter, dtype);
+  kernels::fill(fresh, initial);
+  return fresh;
+}
+
+void Optimizer::step_group(size_t group, const Tensor& squared_norm, double max_norm) {
   check(group);
   const std::vector<Slot> wanted = slots(group);
   Parameters& own = groups_[group];
-  using Key = std::tuple<int64_t, DType, DeviceType, int>;  // usually one
+  using Key = std::tuple<int64_t, DType, DeviceType, int, int>;  // usually one
   std::map<Key, Batch> batches;
   for (size_t i = 0; i < own.named.size(); ++i) {
     const Tensor& p = own.named[i].value;
@@ -147,22 +184,29 @@ void Optimizer::step_group(size_t group) {
     const DType dtype = p.dtype() == f64 ? f64 : f32;
     for (Tensor& x : state.tensors)  // follows a parameter that was converted or moved since
       if (x.dtype() != dtype || x.device() != p.device() || !same_order(x, p)) x = like(p, x, dtype);
-    for (size_t k = state.tensors.size(); k < wanted.size(); ++k) {
-      Tensor fresh = empty_like(p, dtype);
-      kernels::fill(fresh, wanted[k].initial);
-      state.tensors.push_back(fresh);
-    }
+    for (size_t k = state.tensors.size(); k < wanted.size(); ++k)
+      state.tensors.push_back(state_tensor(p, dtype, wanted[k].initial));
     ++state.step;
-    Batch& batch = batches[Key{state.step, p.dtype(), p.device().type, p.device().index}];
+    const auto copy = copies_.find(&p.impl());
+    const bool copied = copy != copies_.end();
+    Batch& batch = batches[Key{state.step, p.dtype(), p.device().type, p.device().index,
+                               copied ? static_cast<int>(copy->second.dtype()) : -1}];
     batch.step = state.step;
     batch.params.push_back(p);
     batch.grads.push_back(matching(grad, p));
+    if (copied) batch.copies.push_back(copy->second);
     batch.state.resize(wanted.size());
     for (size_t k = 0; k < wanted.size(); ++k) batch.state[k].push_back(state.tensors[k]);
   }
-  for (const auto& [key, batch] : batches) {
+  for (auto& [key, batch] : batches) {
+    batch.squared_norm = squared_norm;
+    batch.max_norm = max_norm;
     update(group, batch);
     for (const Tensor& p : batch.params) p.storage()->bump_version();
+    for (size_t i = 0; i < batch.copies.size(); ++i) {
+      if (!clips_and_copies()) kernels::copy(batch.params[i], batch.copies[i]);
+      batch.copies[i].storage()->bump_version();
+    }
   }
 }
 

@@ -2,6 +2,8 @@
 // dictionaries. A subclass says which state tensors it wants and how one list of parameters is updated.
 #pragma once
 
+#include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,15 @@ namespace weft::optim {
 
 struct ZeroGradOptions {
   bool keep = false;  ///< fill gradients with zeros in place of dropping them
+};
+
+struct StepOptions {
+  /// Gradients count as if clip_grad_norm had shortened their common norm to this; where the norm is not finite they
+  /// count as they are. Nothing waits for the device. Adam and AdamW shorten them as they read them, in the same sweep,
+  /// and leave them as they are; others write them.
+  double max_norm = std::numeric_limits<double>::infinity();
+  /// The squared norm of all gradients (one f64 on their device), where the caller has it, as from squared_grad_norm.
+  Tensor squared_norm = {};
 };
 
 /// Hyperparameters are read before each step, so they may change between steps. A parameter without gradient is left as
@@ -40,6 +51,9 @@ class Optimizer {
     int64_t step = 0;  ///< 1 at the first
     std::vector<Tensor> params, grads;
     std::vector<std::vector<Tensor>> state;
+    std::vector<Tensor> copies;  ///< 16-bit ones of all parameters, or none
+    Tensor squared_norm;         ///< defined where the update is to clip
+    double max_norm = 0;
   };
 
   virtual ~Optimizer() = default;
@@ -49,9 +63,14 @@ class Optimizer {
   virtual const char* name() const = 0;
 
   /// One update of every parameter that has a gradient. Nothing is recorded; the parameters' versions rise.
-  void step();
+  void step(const StepOptions& options = {});
   /// Drops all gradients (or fills them with zeros): a dropped one leaves its parameter out of the next step.
   void zero_grad(const ZeroGradOptions& options = {});
+
+  /// From here on each step writes the parameter's new value to `copy` as well: bf16 or f16, on its device, with its
+  /// sizes and strides. Adam and AdamW do so in the same sweep. An undefined copy ends it. Copies are in no state
+  /// dictionary, and follow steps alone: after a change of the parameter by other means copy it anew.
+  void keep_copy(const Tensor& parameter, const Tensor& copy);
 
   size_t groups() const { return groups_.size(); }
   const std::vector<Named>& parameters(size_t group) const;
@@ -79,6 +98,8 @@ class Optimizer {
   virtual void check(size_t group) const = 0;
   virtual std::vector<Slot> slots(size_t group) const = 0;
   virtual void update(size_t group, const Batch& batch) = 0;
+  /// Whether `update` clips and writes copies by itself; else the base does, before and after.
+  virtual bool clips_and_copies() const { return false; }
 
  private:
   struct State {
@@ -91,9 +112,11 @@ class Optimizer {
   };
 
   double& lr_of(size_t group) const;
-  void step_group(size_t group);
+  void step_group(size_t group, const Tensor& squared_norm, double max_norm);
+  Tensor state_tensor(const Tensor& parameter, DType dtype, double initial) const;
 
   std::vector<Parameters> groups_;
+  std::map<const Tensor::Impl*, Tensor> copies_;
 };
 
 /// Parameters that share their options.

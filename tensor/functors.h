@@ -190,4 +190,19 @@ struct ge { template <class T> WEFT_HD bool operator()(T a, T b) const { return 
 
 // clang-format on
 
+/// x ↦ g(f(x…)): a chain of functions is one functor, and so one sweep over memory.
+template <class F, class G>
+struct Then {
+  F f;
+  G g;
+  template <class... T>
+  WEFT_HD auto operator()(T... x) const {
+    return g(f(x...));
+  }
+};
+template <class F, class G>
+constexpr Then<F, G> then(F f, G g) {
+  return {f, g};
+}
+
 }  // namespace weft::functors

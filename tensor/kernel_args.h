@@ -55,7 +55,7 @@ struct SgdArgs {
 /// Adam and AdamW: `l2` adds to the gradient, `decay` multiplies the parameter first (1 - lr · weight decay, or 1);
 /// corrections are 1 - beta^step.
 struct AdamArgs {
-  double lr, beta1, beta2, eps, l2, decay, correction1, correction2;
+  double lr, beta1, beta2, eps, l2, decay, correction1, correction2, max_norm;
 };
 
 struct RmspropArgs {

@@ -2,6 +2,7 @@
 // `add`.
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "tensor/kernel_args.h"

@@ -12,4 +12,8 @@ namespace weft {
 /// Works in x's own memory where x is a temporary that nothing else can see.
 Tensor dropout(Tensor x, double p, bool training);
 
+/// residual + dropout(x + bias, p, training) in one pass: what a Transformer's sublayers end with. x [..., D] and
+/// residual have the same sizes; bias [D] may be undefined. Draws as dropout of a row-major x does.
+Tensor dropout_add(Tensor x, const Tensor& bias, const Tensor& residual, double p, bool training);
+
 }  // namespace weft

@@ -186,8 +186,7 @@ void for_each_tap(const ConvParameters& c, const Shape& x, const Shape& weight, 
 void forward_f64(const Tensor& x_any, const Tensor& weight_any, const Tensor& bias, const ConvParameters& c,
                  Activation activation, Tensor& out) {
   const Tensor x = raw::contiguous(x_any), weight = raw::contiguous(weight_any);
-  Tensor y = bias.defined() ? raw::clone(raw::contiguous(raw::expand(raw::reshape(bias, {-1, 1, 1}), out.sizes())))
-                            : zeros(out.sizes(), DType::f64);
+  Tensor y = zeros(out.sizes(), DType::f64);
   double* py = y.data<double>();
   const double *px = x.data<double>(), *pw = weight.data<double>();
   parallel_for(out.sizes()[0], 1, [&](int64_t begin, int64_t end) {
@@ -196,8 +195,7 @@ void forward_f64(const Tensor& x_any, const Tensor& weight_any, const Tensor& bi
         for_each_tap(c, x.sizes(), weight.sizes(), y.sizes(), n, group,
                      [&](int64_t at_y, int64_t at_w, int64_t at_x) { py[at_y] += pw[at_w] * px[at_x]; });
   });
-  if (activation == Activation::relu) relu(y, y);
-  copy(y, out);
+  bias_activation(y, bias, 1, activation, out);
 }
 
 void backward_data_f64(const Tensor& dy_any, const Tensor& weight_any, const ConvParameters& c, Tensor& dx) {

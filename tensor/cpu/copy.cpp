@@ -144,6 +144,11 @@ void fill(Tensor& out, Scalar value) {
   });
 }
 
+void write_bytes(std::span<const std::byte> bytes, Tensor& out) {
+  WEFT_ASSERT(static_cast<int64_t>(bytes.size()) <= out.bytes());
+  std::memcpy(out.raw_data(), bytes.data(), bytes.size());
+}
+
 void arange(Tensor& out, Scalar start, Scalar step) {
   WEFT_ASSERT(out.is_contiguous());
   dispatch(out.dtype(), [&]<class T>() {

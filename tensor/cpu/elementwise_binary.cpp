@@ -2,6 +2,7 @@
 #include "tensor/cpu/loop.h"
 #include "tensor/functors.h"
 #include "tensor/kernels.h"
+#include "tensor/view.h"
 
 namespace weft::cpu_kernels {
 

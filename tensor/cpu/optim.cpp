@@ -1,11 +1,11 @@
 // Optimizer steps, norm and scaling over lists of tensors: one pass over memory, and one team of threads for the whole
 // list. Elements are independent of each other, and sums have fixed pieces, so nothing depends on the number of
 // threads.
-#include <cmath>
 #include <vector>
 
 #include "tensor/cpu/loop.h"
 #include "tensor/kernels.h"
+#include "tensor/optim_updates.h"
 #include "tensor/view.h"
 
 namespace weft::cpu_kernels {
@@ -33,30 +33,57 @@ std::vector<T*> pointers(std::span<const Tensor> list) {
   return out;
 }
 
-template <class T, class F, class... S>
-void run(F f, int64_t n, T* __restrict p, const T* __restrict g, S* __restrict... state) {
+template <class F>
+void dispatch_16bit(DType t, const F& f) {
+  if (t == bf16) return f.template operator()<BFloat16>();
+  WEFT_ASSERT(t == f16);
+  f.template operator()<Float16>();
+}
+
+/// Where no copy is kept.
+struct NoCopy {};
+
+template <class T, class F, class Copy, class... S>
+void run(F f, int64_t n, T* __restrict p, const T* __restrict g, [[maybe_unused]] Copy* __restrict copy,
+         S* __restrict... state) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) p[i] = static_cast<T>(f(load(p[i]), load(g[i]), state[i]...));
+  for (int64_t i = 0; i < n; ++i) {
+    const compute_t<T> value = f(load(p[i]), load(g[i]), state[i]...);
+    p[i] = static_cast<T>(value);
+    if constexpr (!std::is_same_v<Copy, NoCopy>) copy[i] = static_cast<Copy>(value);
+  }
 }
 
 /// p = f(p, g, state&…) for every element of every parameter.
-template <class T, class F, class... Lists>
-void update(std::span<const Tensor> params, std::span<const Tensor> grads, const F& f, const Lists&... states) {
+template <class T, class Copy, class F, class... Lists>
+void update_with(const F& f, std::span<const Tensor> params, std::span<const Tensor> grads,
+                 const std::vector<Copy*>& copies, const Lists&... states) {
   const auto p = pointers<T>(params), g = pointers<T>(grads);
   const std::array<std::vector<compute_t<T>*>, sizeof...(Lists)> s{pointers<compute_t<T>>(states)...};
-  WEFT_ASSERT(g.size() == p.size() && ((states.size() == p.size()) && ...));
+  WEFT_ASSERT(g.size() == p.size() && copies.size() == p.size() && ((states.size() == p.size()) && ...));
   over_list(
       params, [&]<size_t... I>(std::index_sequence<I...>) {
         return [&](size_t k, int64_t begin, int64_t end) {
-          run(f, end - begin, p[k] + begin, static_cast<const T*>(g[k] + begin), s[I][k] + begin...);
+          Copy* const copy = std::is_same_v<Copy, NoCopy> ? nullptr : copies[k] + begin;
+          run(f, end - begin, p[k] + begin, static_cast<const T*>(g[k] + begin), copy, s[I][k] + begin...);
         };
       }(std::index_sequence_for<Lists...>{}));
 }
 
-/// f.operator()<T>() for the dtype of a list that is not empty.
-template <class F>
-void for_dtype_of(const char* op, std::span<const Tensor> params, const F& f) {
-  if (!params.empty()) dispatch_floating(op, params.front().dtype(), f);
+template <class T, class F, class... Lists>
+void update(F f, std::span<const Tensor> params, std::span<const Tensor> grads, const updates::Extras& extras,
+            const Lists&... states) {
+  if constexpr (requires { f.clip; })
+    if (extras.squared_norm.defined())
+      f.clip = static_cast<compute_t<T>>(
+          updates::clip_factor(*extras.squared_norm.template data<double>(), extras.max_norm));
+  if constexpr (std::is_same_v<T, float>)
+    if (!extras.copies.empty())
+      return dispatch_16bit(extras.copies.front().dtype(), [&]<class Copy>() {
+        update_with<T>(f, params, grads, pointers<Copy>(extras.copies), states...);
+      });
+  WEFT_ASSERT(extras.copies.empty());
+  update_with<T>(f, params, grads, std::vector<NoCopy*>(params.size()), states...);
 }
 
 /// Sum of squares in double: 32 partial sums, so that it becomes vector code.
@@ -81,141 +108,7 @@ double sum_of_squares(const T* x, int64_t n) {
 
 }  // namespace
 
-void sgd_step(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> momenta,
-              const SgdArgs& args) {
-  for_dtype_of("sgd_step", params, [&]<class T>() {
-    using C = compute_t<T>;
-    const C lr = static_cast<C>(args.lr), momentum = static_cast<C>(args.momentum),
-            share = static_cast<C>(1 - args.dampening), decay = static_cast<C>(args.weight_decay);
-    if (momenta.empty()) {
-      update<T>(params, grads, [=](C p, C g) { return p - lr * (g + decay * p); });
-    } else if (args.nesterov) {
-      update<T>(
-          params, grads,
-          [=](C p, C g, C& m) {
-            g += decay * p;
-            m = momentum * m + share * g;
-            return p - lr * (g + momentum * m);
-          },
-          momenta);
-    } else {
-      update<T>(
-          params, grads,
-          [=](C p, C g, C& m) {
-            m = momentum * m + share * (g + decay * p);
-            return p - lr * m;
-          },
-          momenta);
-    }
-  });
-}
-
-void adam_step(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> means,
-               std::span<const Tensor> squares, std::span<const Tensor> max_squares, const AdamArgs& args) {
-  for_dtype_of("adam_step", params, [&]<class T>() {
-    using C = compute_t<T>;
-    const C size = static_cast<C>(args.lr / args.correction1), scale = static_cast<C>(1 / std::sqrt(args.correction2)),
-            beta1 = static_cast<C>(args.beta1), rest1 = static_cast<C>(1 - args.beta1),
-            beta2 = static_cast<C>(args.beta2), rest2 = static_cast<C>(1 - args.beta2), eps = static_cast<C>(args.eps),
-            l2 = static_cast<C>(args.l2), decay = static_cast<C>(args.decay);
-    if (max_squares.empty()) {
-      update<T>(
-          params, grads,
-          [=](C p, C g, C& m, C& v) {
-            g += l2 * p;
-            m = beta1 * m + rest1 * g;
-            v = beta2 * v + rest2 * g * g;
-            return p * decay - size * m / (std::sqrt(v) * scale + eps);
-          },
-          means, squares);
-    } else {
-      update<T>(
-          params, grads,
-          [=](C p, C g, C& m, C& v, C& top) {
-            g += l2 * p;
-            m = beta1 * m + rest1 * g;
-            v = beta2 * v + rest2 * g * g;
-            top = v < top ? top : v;  // a NaN stays
-            return p * decay - size * m / (std::sqrt(top) * scale + eps);
-          },
-          means, squares, max_squares);
-    }
-  });
-}
-
-void rmsprop_step(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> squares,
-                  std::span<const Tensor> means, std::span<const Tensor> momenta, const RmspropArgs& args) {
-  for_dtype_of("rmsprop_step", params, [&]<class T>() {
-    using C = compute_t<T>;
-    const C lr = static_cast<C>(args.lr), alpha = static_cast<C>(args.alpha), rest = static_cast<C>(1 - args.alpha),
-            eps = static_cast<C>(args.eps), decay = static_cast<C>(args.weight_decay),
-            momentum = static_cast<C>(args.momentum);
-    const auto plain = [=](C g, C& v) {
-      v = alpha * v + rest * g * g;
-      return g / (std::sqrt(v) + eps);
-    };
-    const auto centered = [=](C g, C& v, C& mean) {
-      v = alpha * v + rest * g * g;
-      mean = alpha * mean + rest * g;
-      const C variance = v - mean * mean;
-      return g / (std::sqrt(variance < 0 ? C(0) : variance) + eps);  // rounding may pass 0
-    };
-    const auto moved = [=](C p, C change, C& m) {
-      m = momentum * m + change;
-      return p - lr * m;
-    };
-    if (means.empty() && momenta.empty()) {
-      update<T>(
-          params, grads, [=](C p, C g, C& v) { return p - lr * plain(g + decay * p, v); }, squares);
-    } else if (momenta.empty()) {
-      update<T>(
-          params, grads, [=](C p, C g, C& v, C& mean) { return p - lr * centered(g + decay * p, v, mean); }, squares,
-          means);
-    } else if (means.empty()) {
-      update<T>(
-          params, grads, [=](C p, C g, C& v, C& m) { return moved(p, plain(g + decay * p, v), m); }, squares, momenta);
-    } else {
-      update<T>(
-          params, grads, [=](C p, C g, C& v, C& mean, C& m) { return moved(p, centered(g + decay * p, v, mean), m); },
-          squares, means, momenta);
-    }
-  });
-}
-
-void adagrad_step(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> sums,
-                  const AdagradArgs& args) {
-  for_dtype_of("adagrad_step", params, [&]<class T>() {
-    using C = compute_t<T>;
-    const C lr = static_cast<C>(args.lr), eps = static_cast<C>(args.eps), decay = static_cast<C>(args.weight_decay);
-    update<T>(
-        params, grads,
-        [=](C p, C g, C& sum) {
-          g += decay * p;
-          sum += g * g;
-          return p - lr * g / (std::sqrt(sum) + eps);
-        },
-        sums);
-  });
-}
-
-void adadelta_step(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> squares,
-                   std::span<const Tensor> deltas, const AdadeltaArgs& args) {
-  for_dtype_of("adadelta_step", params, [&]<class T>() {
-    using C = compute_t<T>;
-    const C lr = static_cast<C>(args.lr), rho = static_cast<C>(args.rho), rest = static_cast<C>(1 - args.rho),
-            eps = static_cast<C>(args.eps), decay = static_cast<C>(args.weight_decay);
-    update<T>(
-        params, grads,
-        [=](C p, C g, C& v, C& d) {
-          g += decay * p;
-          v = rho * v + rest * g * g;
-          const C delta = std::sqrt(d + eps) / std::sqrt(v + eps) * g;
-          d = rho * d + rest * delta * delta;
-          return p - lr * delta;
-        },
-        squares, deltas);
-  });
-}
+#include "tensor/optim_steps.def"
 
 void squared_norm(std::span<const Tensor> list, Tensor& out) {
   struct Piece {
@@ -252,6 +145,11 @@ void scale(std::span<const Tensor> list, double factor) {
       for (int64_t i = 0; i < end - begin; ++i) x[i] = static_cast<T>(load(x[i]) * f);
     });
   });
+}
+
+void clip_scale(std::span<const Tensor> list, const Tensor& squared_norm, double max_norm) {
+  const double factor = updates::clip_factor(*squared_norm.data<double>(), max_norm);
+  if (factor < 1) scale(list, factor);
 }
 
 }  // namespace weft::cpu_kernels

@@ -1,4 +1,6 @@
 // Copies between dtypes, layouts and devices, and constant fills.
+#include <cstring>
+
 #include "tensor/backend.h"
 #include "tensor/cuda/map.cuh"
 #include "tensor/view.h"
@@ -22,6 +24,18 @@ struct Constant {
   compute_t<T> value;
   __device__ compute_t<T> operator()() const { return value; }
 };
+
+/// Bytes that travel as a kernel's argument.
+struct FewBytes {
+  static constexpr int64_t kMost = 3840;
+  unsigned char bytes[kMost];
+};
+
+__global__ void __launch_bounds__(kBlock)
+    write_bytes_kernel(const __grid_constant__ FewBytes from, int n, unsigned char* to) {
+  const int i = static_cast<int>(grid_index());
+  if (i < n) to[i] = from.bytes[i];
+}
 
 struct Identity {
   template <class T>
@@ -86,6 +100,20 @@ void copy(const Tensor& x, Tensor& out) {
     copy_here(x, out);
   else
     copy_across(x, out);
+}
+
+// As arguments of kernels the bytes need neither pinned memory nor a wait until they have been read.
+void write_bytes(std::span<const std::byte> bytes, Tensor& out) {
+  WEFT_ASSERT(static_cast<int64_t>(bytes.size()) <= out.bytes());
+  auto* to = static_cast<unsigned char*>(out.raw_data());
+  FewBytes few;
+  for (size_t begin = 0; begin < bytes.size(); begin += FewBytes::kMost) {
+    const std::span<const std::byte> some =
+        bytes.subspan(begin).first(std::min<size_t>(bytes.size() - begin, FewBytes::kMost));
+    std::memcpy(few.bytes, some.data(), some.size());
+    const auto n = static_cast<int>(some.size());
+    launch(blocks_for(n), kBlock, 0, write_bytes_kernel, few, n, to + begin);
+  }
 }
 
 void fill(Tensor& out, Scalar value) {

@@ -1,6 +1,7 @@
 // Elementwise functions of two operands.
 #include "tensor/cuda/map.cuh"
 #include "tensor/functors.h"
+#include "tensor/view.h"
 
 namespace weft::WEFT_GPU {
 

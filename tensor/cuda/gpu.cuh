@@ -13,6 +13,7 @@
 
 #include "tensor/cuda/check.h"
 #include "tensor/kernels.h"
+#include "tensor/step_values.h"
 #include "tensor/stream.h"
 
 namespace weft::WEFT_GPU {
@@ -43,9 +44,11 @@ __device__ T* dynamic_shared() {
 #endif
 }
 
-/// kernel(args…) on the current stream, with `shared` bytes of dynamic shared memory.
+/// kernel(args…) on the current stream, with `shared` bytes of dynamic shared memory. Not where a captured step's
+/// values are refreshed: its graph launches.
 template <class... P, class... A>
 void launch(dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A&&... args) {
+  if (StepValues::refreshing()) return;
 #ifdef __CUDACC__
   if (shared > 48 * 1024)
     CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));

@@ -72,7 +72,8 @@ struct Randint {
 };
 
 template <class F, class T>
-__global__ void __launch_bounds__(kBlock) draw_kernel(F f, Philox state, int64_t n, bool aligned, T* out) {
+__global__ void __launch_bounds__(kBlock) draw_kernel(F f, StepValue<Philox> place, int64_t n, bool aligned, T* out) {
+  const Philox state = place.get();
   using Chunk = Pack<T, F::kPerBlock>;
   for (int64_t block = grid_index(); block * F::kPerBlock < n; block += grid_size()) {
     Chunk values;
@@ -95,7 +96,8 @@ void draw(const F& f, Tensor& out, Philox state) {
   if (n == 0) return;
   T* const y = out.data<T>();
   const bool aligned = reinterpret_cast<uintptr_t>(y) % sizeof(Pack<T, F::kPerBlock>) == 0;
-  launch(blocks_for((n + F::kPerBlock - 1) / F::kPerBlock), kBlock, 0, draw_kernel<F, T>, f, state, n, aligned, y);
+  launch(blocks_for((n + F::kPerBlock - 1) / F::kPerBlock), kBlock, 0, draw_kernel<F, T>, f, step_value(state), n,
+         aligned, y);
 }
 
 /// Whole numbers wrap.

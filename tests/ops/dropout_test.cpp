@@ -98,6 +98,48 @@ TEST(Dropout, KeepsChannelsLastAndDrawsInMemoryOrder) {
   EXPECT_EQ(x.grad().to_vector<float>(), y.to_vector<float>());
 }
 
+/// Values but for the rounding of one addition; gradients bit for bit.
+TEST(DropoutAdd, IsItsParts) {
+  for (const double p : {0.0, 0.3, 1.0}) {
+    SCOPED_TRACE(p);
+    std::vector<Tensor> parts = {randn({6, 45}), randn({45}), randn({6, 45})}, fused;
+    for (Tensor& x : parts) {
+      fused.push_back(x.clone());
+      fused.back().requires_grad_();
+      x.requires_grad_();
+    }
+    const Tensor dy = randn({6, 45});
+    manual_seed(2);
+    const Tensor y = parts[2] + dropout(parts[0] + parts[1], p, true);
+    const uint64_t after = default_generator().state().offset;
+    manual_seed(2);
+    const Tensor z = dropout_add(fused[0], fused[1], fused[2], p, true);
+    EXPECT_EQ(default_generator().state().offset, after);
+    const std::vector<float> apart = y.to_vector<float>(), together = z.to_vector<float>();
+    for (size_t i = 0; i < apart.size(); ++i) EXPECT_NEAR(apart[i], together[i], 1e-6) << i;
+    y.backward({.gradient = dy});
+    z.backward({.gradient = dy});
+    for (size_t i = 0; i < parts.size(); ++i)
+      EXPECT_EQ(parts[i].grad().to_vector<float>(), fused[i].grad().to_vector<float>()) << i;
+  }
+}
+
+TEST(DropoutAdd, AnyLayoutAndNoElements) {
+  const Tensor x = randn({5, 4}), residual = randn({4, 5});
+  EXPECT_EQ(dropout_add(x.transpose(0, 1), Tensor(), residual, 0.5, false).to_vector<float>(),
+            (x.transpose(0, 1) + residual).to_vector<float>());
+  EXPECT_EQ(dropout_add(zeros({0, 3}), zeros({3}), zeros({0, 3}), 0.5, true).sizes(), (Shape{0, 3}));
+}
+
+TEST(DropoutAdd, RefusesWhatDoesNotFit) {
+  const Tensor x = zeros({2, 3});
+  EXPECT_ERROR(dropout_add(x, Tensor(), zeros({3, 2}), 0.1, true),
+               "[dropout_add] x is f32 [2, 3], the residual f32 [3, 2]");
+  EXPECT_ERROR(dropout_add(x, zeros({2}), x, 0.1, true), "the bias of x f32 [2, 3] is f32 [2]");
+  EXPECT_ERROR(dropout_add(x, Tensor(), zeros({2, 3}, f64), 0.1, true), "the residual f64");
+  EXPECT_ERROR(dropout_add(x, Tensor(), x, 2, true), "must lie in [0, 1], got 2");
+}
+
 TEST(Dropout, ReusesOnlyTemporaries) {
   const Tensor x = ones({64});
   dropout(x, 0.5, true);

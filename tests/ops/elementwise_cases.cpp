@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "tensor/kernels.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::testing {
@@ -66,6 +67,28 @@ OpCase without_gradient(OpCase c) {
 }
 
 double phi(double x) { return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)); }
+
+/// relu(x + bias) along dimension 1 of three, as what products end with.
+OpCase bias_activation(const char* name, Activation activation) {
+  return {.name = name,
+          .inputs = {{{4, 6, 5}}, {{6}}},
+          .run =
+              [activation](const Tensors& x) {
+                Tensor y = empty_like(x[0]);
+                kernels::bias_activation(x[0], x[1], 1, activation, y);
+                return y;
+              },
+          .reference =
+              [activation](const Refs& x) {
+                Ref y({4, 6, 5});
+                for (int64_t i = 0; i < y.numel(); ++i) y[i] = x[0][i] + x[1][i / 5 % 6];
+                for (double& v : y.values)
+                  if (activation == Activation::relu) v = std::max(v, 0.0);
+                return y;
+              },
+          .gradient = false,
+          .dtypes = {f32, f64, bf16, f16}};
+}
 
 }  // namespace
 
@@ -132,6 +155,8 @@ OpCases elementwise_cases() {
              for (int64_t i = 0; i < 12; ++i) y[i] = x[0][i] != 0 ? x[1][i] : x[2][i % 3];
              return y;
            }},
+      bias_activation("bias_activation/none", Activation::none),
+      bias_activation("bias_activation/relu", Activation::relu),
   };
 }
 

@@ -29,11 +29,11 @@ inline Tensor values(const Shape& sizes, DType dtype, int64_t tensor, int64_t st
 }
 
 /// Parameters "p0", "p1", … of these sizes, in the state before step 1.
-inline std::vector<Named> parameters(const std::vector<Shape>& sizes, DType dtype = f64) {
+inline std::vector<Named> parameters(const std::vector<Shape>& sizes, DType dtype = f64, Device device = {}) {
   std::vector<Named> out;
   for (const Shape& s : sizes) {
     const auto k = static_cast<int64_t>(out.size());
-    out.push_back(parameter(fmt::format("p{}", k), values(s, dtype, k, 0)));
+    out.push_back(parameter(fmt::format("p{}", k), values(s, dtype, k, 0).to(device)));
   }
   return out;
 }
@@ -41,7 +41,7 @@ inline std::vector<Named> parameters(const std::vector<Shape>& sizes, DType dtyp
 inline void set_gradients(std::vector<Named>& parameters, int64_t step) {
   for (size_t k = 0; k < parameters.size(); ++k) {
     Tensor& p = parameters[k].value;
-    p.set_grad(values(p.sizes(), p.dtype(), static_cast<int64_t>(k), step));
+    p.set_grad(values(p.sizes(), p.dtype(), static_cast<int64_t>(k), step).to(p.device()));
   }
 }
 

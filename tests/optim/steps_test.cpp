@@ -14,6 +14,7 @@
 #include "optim/sgd.h"
 #include "tensor/threads.h"
 #include "tests/expect_error.h"
+#include "tests/ops/op_case.h"
 #include "tests/optim/parameters.h"
 
 namespace weft {
@@ -145,12 +146,12 @@ void three_steps(Optimizer& optimizer, std::vector<Named>& parameters, double lr
   }
 }
 
-TEST(Optimizers, ThreeStepsAreTheFormulas) {
+TEST(Optimizers, ThreeStepsOnADeviceAreTheFormulas) {
   const std::vector<Shape> sizes = {{3, 4}, {}, {0, 2}, {67}};
   for (const StepCase& c : step_cases())
     for (const DType dtype : {f64, f32}) {
       SCOPED_TRACE(std::string(c.name) + " " + std::string(name(dtype)));
-      std::vector<Named> parameters = testing::parameters(sizes, dtype);
+      std::vector<Named> parameters = testing::parameters(sizes, dtype, testing::test_device());
       const auto optimizer = c.make(parameters);
       EXPECT_EQ(optimizer->lr(), c.lr);
       three_steps(*optimizer, parameters, c.lr);
@@ -168,8 +169,9 @@ TEST(Optimizers, ThreeStepsAreTheFormulas) {
 }
 
 /// 16-bit parameters are rounded once a step; their moments are f32.
-TEST(Optimizers, SixteenBitParametersKeepMomentsInFloat) {
-  std::vector<Named> wide = testing::parameters({{40}}, f32), narrow = {parameter("p0", raw::to(wide[0].value, bf16))};
+TEST(Optimizers, SixteenBitParametersOnADeviceKeepMomentsInFloat) {
+  std::vector<Named> wide = testing::parameters({{40}}, f32, testing::test_device()),
+                     narrow = {parameter("p0", raw::to(wide[0].value, bf16))};
   AdamW a(wide, {.lr = 0.1}), b(narrow, {.lr = 0.1});
   testing::set_gradients(wide, 1);
   testing::set_gradients(narrow, 1);
