@@ -6,7 +6,7 @@
 namespace weft::WEFT_GPU {
 
 /// Rows of more packs than this are a block's.
-inline constexpr int64_t kWarpPacks = 64;
+inline constexpr int64_t kWarpPacks = kUnroll * kWarp;
 
 /// The threads that share a row.
 template <bool Block>

@@ -144,8 +144,8 @@ OpCases norm_cases() {
       batch("batch_norm/sequence", {3, 4, 7}),
       batch("batch_norm/wide_planes", {3, 2, 4, 6}),
       batch("batch_norm/wide_rows", {12, 8}),
-      large(batch("batch_norm/parts_of_planes", {2, 2, 2112})),
-      large(batch("batch_norm/parts_of_rows", {1100, 8})),
+      large(batch("batch_norm/parts_of_planes", {2, 2, 3200})),
+      large(batch("batch_norm/parts_of_rows", {1560, 8})),
       large(batch("batch_norm/many_channels", {10, 264})),
       plain,
       batch_channels_last(),
@@ -169,13 +169,15 @@ OpCases norm_cases() {
            }},
       rows("rms_norm", 5, 7, 1, false, {In{{2048, 256}}, In::positive({256})}),
       large(rows("rms_norm/wide_rows", 9, 328, 1, false)),
-      large(rows("rms_norm/long_rows", 3, 2056, 1, false)),
+      large(rows("rms_norm/long_rows", 2, 3200, 1, false)),
       groups("group_norm", {3, 6, 2, 4}, 2, {In{{16, 64, 26, 26}}, In::positive({64}), In{{64}}}),
       groups("group_norm/each_channel", {2, 3, 40}, 3),
       groups("group_norm/no_space", {4, 6}, 2),
       groups("group_norm/wide_planes", {3, 4, 24}, 2),
       large(groups("group_norm/long_rows", {2, 4, 9, 33}, 2)),
-      large(groups("group_norm/long_wide_rows", {2, 2, 528}, 1)),
+      large(groups("group_norm/long_wide_rows", {1, 2, 3200}, 1)),
+      large(groups("group_norm/warps_of_four_packs", {1, 2, 408}, 2)),
+      large(groups("group_norm/many_channels", {2, 40, 3}, 1)),
   };
 }
 
