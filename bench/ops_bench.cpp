@@ -1,6 +1,8 @@
 // Google Benchmark over the op cases that have a `bench` input, and more sizes: forward, and forward with backward;
 // and a step of AdamW. bench/peers/compare_ops.py puts PyTorch's figures beside these.
-//   ops_bench --benchmark_filter=softmax     all entries of a stem; --threads=N before it sets the kernels' threads
+//   ops_bench --benchmark_filter=softmax     all entries of a stem; before it, --threads=N sets the kernels' threads
+//   and
+//                                            --device=cuda where they run
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -10,11 +12,26 @@
 #include "autograd/autograd.h"
 #include "bench/op_sizes.h"
 #include "optim/adam.h"
+#include "tensor/stream.h"
 #include "tensor/threads.h"
 #include "tests/ops/op_case.h"
+#include "train/device.h"
 
 namespace weft::testing {
 namespace {
+
+Device device = cpu;
+
+/// Runs as many times as the benchmark asks for. A device is waited for once in several runs, as a program would.
+template <class Run>
+void measure(benchmark::State& state, const Run& run) {
+  const int together = device == cpu ? 1 : 16;
+  synchronize(device);
+  while (state.KeepRunningBatch(together)) {
+    for (int i = 0; i < together; ++i) run();
+    synchronize(device);
+  }
+}
 
 void count(benchmark::State& state, const OpCase& c, int64_t bytes, int64_t items, double passes) {
   state.SetItemsProcessed(state.iterations() * items);
@@ -32,19 +49,19 @@ int64_t bytes_of(const std::vector<Tensor>& inputs, const Tensor& y) {
 }
 
 void forward(benchmark::State& state, const OpCase& c) {
-  const std::vector<Tensor> inputs = make_inputs(c.bench, f32);
+  const std::vector<Tensor> inputs = make_inputs(c.bench, f32, device);
   int64_t bytes = 0, items = 0;
   {  // the first run also takes the memory from the system
     const Tensor y = c.run(inputs);
     bytes = bytes_of(inputs, y);
     items = y.numel();
   }
-  for (auto _ : state) benchmark::DoNotOptimize(c.run(inputs).raw_data());
+  measure(state, [&] { benchmark::DoNotOptimize(c.run(inputs).raw_data()); });
   count(state, c, bytes, items, 1);
 }
 
 void forward_backward(benchmark::State& state, const OpCase& c) {
-  std::vector<Tensor> inputs = make_inputs(c.bench, f32);
+  std::vector<Tensor> inputs = make_inputs(c.bench, f32, device);
   for (Tensor& x : inputs)
     if (is_floating(x.dtype())) x.requires_grad_();
   Tensor dy;
@@ -56,11 +73,11 @@ void forward_backward(benchmark::State& state, const OpCase& c) {
     items = y.numel();
     y.backward({.gradient = dy});
   }
-  for (auto _ : state) {
+  measure(state, [&] {
     for (const Tensor& x : inputs)
       if (is_floating(x.dtype())) Tensor(x).set_grad(Tensor());
     c.run(inputs).backward({.gradient = dy});
-  }
+  });
   // Twice the arithmetic again where there are two operands to differentiate; reported as three passes.
   count(state, c, 3 * bytes, items, 3);
 }
@@ -70,23 +87,27 @@ void adamw(benchmark::State& state) {
   std::vector<Named> parameters;
   for (const Shape& sizes :
        std::vector<Shape>{{32, 1, 3, 3}, {32}, {64, 32, 3, 3}, {64}, {128, 9216}, {128}, {10, 128}, {10}}) {
-    Tensor p = make_inputs({{sizes}}, f32)[0].requires_grad_();
-    p.set_grad(make_inputs({{sizes}}, f32)[0]);
+    Tensor p = make_inputs({{sizes}}, f32, device)[0].requires_grad_();
+    p.set_grad(make_inputs({{sizes}}, f32, device)[0]);
     parameters.push_back({std::to_string(parameters.size()), p});
   }
   optim::AdamW adam(parameters, {.lr = 1e-3});
-  for (auto _ : state) adam.step();
+  measure(state, [&] { adam.step(); });
 }
 
 }  // namespace
 }  // namespace weft::testing
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using namespace weft;
-  if (argc > 1 && std::strncmp(argv[1], "--threads=", 10) == 0) {
-    set_num_threads(std::atoi(argv[1] + 10));
+  for (; argc > 1; --argc, ++argv) {
+    if (std::strncmp(argv[1], "--threads=", 10) == 0)
+      set_num_threads(std::atoi(argv[1] + 10));
+    else if (std::strncmp(argv[1], "--device=", 9) == 0)
+      testing::device = train::device_for(argv[1] + 9);
+    else
+      break;
     argv[1] = argv[0];
-    --argc, ++argv;
   }
   static testing::OpCases cases = testing::all_cases();
   for (const testing::OpCase& c : testing::more_sizes()) cases.push_back(c);
@@ -100,5 +121,9 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::AddCustomContext("weft threads", std::to_string(num_threads()));
+  benchmark::AddCustomContext("weft device", train::describe(testing::device));
   benchmark::RunSpecifiedBenchmarks();
+} catch (const weft::Error& error) {
+  fmt::print(stderr, "{}\n", error.what());
+  return 1;
 }

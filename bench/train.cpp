@@ -1,7 +1,8 @@
 // The MNIST training job's speed, batches made from bytes in memory as the app's loader makes them; one JSON line with
 // the same fields as bench/peers/mnist_torch.py. `samples_per_second` is the median over blocks of steps, after the
 // warm-up.
-//   train [--threads N] [--steps N] [--block N] [--warmup N] [--batch N] [--data FOLDER]
+//   train [--device cuda] [--amp bf16|fp16] [--threads N] [--steps N] [--block N] [--warmup N] [--batch N] [--data
+//   FOLDER]
 #include <sys/resource.h>
 
 #include <CLI/App.hpp>
@@ -13,13 +14,17 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "data/mnist.h"
 #include "models/mnist.h"
 #include "nn/loss.h"
 #include "optim/adam.h"
+#include "optim/loss_scaler.h"
 #include "tensor/random.h"
+#include "tensor/stream.h"
 #include "tensor/threads.h"
+#include "train/device.h"
 
 namespace {
 
@@ -49,10 +54,10 @@ data::ImageDataset noise() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   int threads = 2;
   int64_t steps = 200, block = 20, warmup = 20, batch = 64;
-  std::string folder;
+  std::string folder, device_name = "cpu", amp;
   CLI::App app("Measures the MNIST training job.", "train");
   app.option_defaults()->always_capture_default();
   app.add_option("--threads", threads)->check(CLI::Range(1, 4096));
@@ -60,34 +65,45 @@ int main(int argc, char** argv) {
   app.add_option("--block", block, "steps of one time measurement")->check(CLI::PositiveNumber);
   app.add_option("--warmup", warmup, "steps before the measurement")->check(CLI::NonNegativeNumber);
   app.add_option("--batch", batch)->check(CLI::Range(int64_t{1}, int64_t{60000}));
+  app.add_option("--device", device_name, "cpu, cuda or auto");
+  app.add_option("--amp", amp, "mixed precision")->check(CLI::IsMember({"bf16", "fp16"}));
   app.add_option("--data", folder, "folder of the IDX files; noise of the same shape where it is left out");
   CLI11_PARSE(app, argc, argv);
 
   set_num_threads(threads);
   manual_seed(0);
   const data::ImageDataset train_set = folder.empty() ? noise() : data::mnist(folder).train;
+  const Device device = train::device_for(device_name);
+  const DType products = amp == "bf16" ? bf16 : amp == "fp16" ? f16 : f32;
   models::MnistNet net;
+  net.to(device);
   optim::AdamW adam(net.parameters(), {.lr = 1e-3});
+  optim::LossScaler scaler({.enabled = products == f16});
   const FlushDenormals flush;
   std::vector<int64_t> indices(static_cast<size_t>(batch));
-  double loss_value = 0;
+  Tensor loss;
   const int64_t batches = train_set.size() / batch;
   auto run_step = [&](int64_t i) {
     std::iota(indices.begin(), indices.end(), i % batches * batch);
     auto [x, y] = train_set.batch(indices, {});
     adam.zero_grad();
-    const Tensor loss = nn::cross_entropy(net(x), y);
-    loss.backward();
-    adam.step();
-    loss_value = loss.item();
+    {
+      const Autocast autocast(products);
+      loss = nn::cross_entropy(net(x.to(device)), y.to(device));
+    }
+    scaler.scale(loss).backward();
+    scaler.step(adam);
+    if (device == cpu) loss.item();
   };
   for (int64_t i = 0; i < warmup; ++i) run_step(i);
+  synchronize(device);
   std::vector<double> rates;
   const double cpu_start = cpu_seconds();
   int64_t done = 0;
   for (; done < steps; done += block) {
     const double start = wall_seconds();
     for (int64_t i = done; i < done + block; ++i) run_step(warmup + i);
+    synchronize(device);
     rates.push_back(static_cast<double>(block * batch) / (wall_seconds() - start));
   }
   std::sort(rates.begin(), rates.end());
@@ -99,7 +115,13 @@ int main(int argc, char** argv) {
                                     {"max", rates.back()},
                                     {"cpu_ms_per_step", (cpu_seconds() - cpu_start) / static_cast<double>(done) * 1e3},
                                     {"peak_memory_bytes", peak_memory()},
-                                    {"last_loss", loss_value},
+                                    {"last_loss", loss.item()},
+                                    {"device", train::describe(device)},
+                                    {"amp", amp},
+                                    {"batch", batch},
                                     {"threads", threads}}
                  .dump());
+} catch (const weft::Error& error) {
+  fmt::print(stderr, "{}\n", error.what());
+  return 1;
 }
