@@ -75,6 +75,8 @@ struct SumOf {
 };
 
 struct Total {
+  bool average = false;
+
   template <class T>
   __device__ auto operator()(T v) const {
     if constexpr (std::is_integral_v<T>)
@@ -83,12 +85,9 @@ struct Total {
       return v;
   }
   template <class A>
-  __device__ A result(A sum, int64_t) const {
-    return sum;
+  __device__ A result(A sum, int64_t count) const {
+    return average ? sum / static_cast<A>(count) : sum;
   }
-};
-struct Average : Total {
-  __device__ double result(double sum, int64_t count) const { return sum / static_cast<double>(count); }
 };
 struct Absolute : Total {
   template <class T>
@@ -208,7 +207,7 @@ void sum(const Tensor& x, Tensor& out) {
 }
 
 void mean(const Tensor& x, Tensor& out) {
-  dispatch_floating("mean", x.dtype(), [&]<class T>() { sum_of<T, double>(Average{}, x, out); });
+  dispatch_floating("mean", x.dtype(), [&]<class T>() { sum_of<T, double>(Total{.average = true}, x, out); });
 }
 
 void prod(const Tensor& x, Tensor& out) {

@@ -26,11 +26,29 @@ inline constexpr int64_t kLeastRounds = 2;
 template <class T>
 inline constexpr int kReducePack = static_cast<int>(std::min<size_t>(8, 16 / sizeof(T)));
 
+/// n / divisor for n below 2^62, as Divider does it for fewer.
+struct WideDivider {
+  uint64_t magic = 0;
+  uint32_t shift = 0;
+
+  WideDivider() = default;
+  explicit WideDivider(int64_t divisor) {
+    __extension__ using Wide = unsigned __int128;
+    const auto d = static_cast<uint64_t>(divisor);
+    while ((uint64_t{1} << shift) < d) ++shift;
+    magic = static_cast<uint64_t>((Wide{(uint64_t{1} << shift) - d} << 64) / d + 1);
+  }
+  __device__ int64_t operator()(int64_t n) const {
+    return static_cast<int64_t>((__umul64hi(static_cast<uint64_t>(n), magic) + static_cast<uint64_t>(n)) >> shift);
+  }
+};
+
 /// Where chunk i of some dimensions is; a chunk is V elements of the innermost.
 struct ReduceWalk {
   int ndim = 0;
   bool wide = false;  // indices pass 31 bits
   Divider divide[kMaxDims];
+  WideDivider wide_divide[kMaxDims];
   int64_t size[kMaxDims], x[kMaxDims], out[kMaxDims];
 
   ReduceWalk(const ReduceDims& dims, int64_t V) : ndim(static_cast<int>(dims.used)), wide(dims.numel / V > INT32_MAX) {
@@ -40,14 +58,17 @@ struct ReduceWalk {
       size[d] = std::max<int64_t>(1, from.size / step);
       x[d] = from.x * step;
       out[d] = from.out * step;
-      if (!wide) divide[d] = Divider(size[d]);
+      if (wide)
+        wide_divide[d] = WideDivider(size[d]);
+      else
+        divide[d] = Divider(size[d]);
     }
   }
 
   __device__ void locate(int64_t i, int64_t& at_x, int64_t& at_out) const {
     for (int d = 0; d < ndim; ++d) {
       const bool last = d + 1 == ndim;
-      const int64_t next = last ? 0 : wide ? i / size[d] : divide[d](static_cast<uint32_t>(i));
+      const int64_t next = last ? 0 : wide ? wide_divide[d](i) : divide[d](static_cast<uint32_t>(i));
       const int64_t at = i - next * (last ? 0 : size[d]);
       at_x += at * x[d];
       at_out += at * out[d];

@@ -72,7 +72,7 @@ TEST(Reduce, ResultsDoNotDependOnThreads) {
 
 TEST(ReduceDevice, EveryLayoutGivesTheSameSums) {
   // Whole numbers: any order of adding gives the same bits.
-  const Tensor x = randint(-50, 50, {6, 37, 5, 70}).to(f32).to(testing::test_device());
+  const Tensor x = randint(-50, 50, {3, 37, 2, 70}).to(f32).to(testing::test_device());
   const Tensor copies[] = {x, raw::channels_last(x),
                            raw::permute(raw::contiguous(raw::permute(x, {3, 1, 0, 2})), {2, 1, 3, 0})};
   const Shape all_dims[] = {{}, {0}, {1}, {2}, {3}, {0, 1}, {0, 2, 3}, {1, 2, 3}, {1, 3}, {0, 2}};
