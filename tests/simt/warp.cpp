@@ -96,9 +96,11 @@ Value warp_operation(WarpOp op, unsigned mask, const Value& value, int argument,
   if (!(mask >> self.lane & 1)) refuse("but is lane " + std::to_string(self.lane) + ", which is not in the mask");
   for (unsigned l = 0; l < kWarp; ++l) {
     if (!(mask >> l & 1)) continue;
-    const std::string who = "with lane " + std::to_string(l) + " in the mask, which ";
-    if (l >= lanes_of(self.warp)) refuse(who + "the block does not have");
-    if (thread_at(self.warp, l).state == State::done) refuse(who + "has returned");
+    const auto refuse_lane = [&](const char* why) {
+      refuse("with lane " + std::to_string(l) + " in the mask, which " + why);
+    };
+    if (l >= lanes_of(self.warp)) refuse_lane("the block does not have");
+    if (thread_at(self.warp, l).state == State::done) refuse_lane("has returned");
   }
   self.op = op;
   self.mask = mask;
