@@ -220,8 +220,12 @@ bool intact(Device device, const unsigned char* zone, void* stream) {
   if (device == cpu) {
     std::memcpy(bytes.data(), zone, kGuard);
   } else {
-    backend(device.type).copy(bytes.data(), zone, kGuard, stream);
-    backend(device.type).synchronize(stream);
+    const Backend& runtime = backend(device.type);
+    runtime.copy(bytes.data(), zone, kGuard, stream);
+    void* copied = runtime.create_event();  // waits as synchronize does, but leaves faults to who can be told of them
+    runtime.record_event(copied, stream);
+    runtime.synchronize_event(copied);
+    runtime.destroy_event(copied);
   }
   return std::ranges::all_of(bytes, [](unsigned char b) { return b == kGuardByte; });
 }
