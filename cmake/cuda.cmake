@@ -19,6 +19,7 @@ set(WEFT_GPU_KERNELS
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/norm.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/optim.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/pool.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/loss.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/random.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/reduce.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/reduce_dim.cu

@@ -46,6 +46,8 @@ void check_labels(const char* op, const Tensor& x, const Tensor& target, const T
   if (!weight.defined()) return;
   WEFT_CHECK(weight.sizes() == Shape{x.sizes()[1]}, op, "wants a weight for each of the {} classes, got {}",
              x.sizes()[1], str(weight.sizes()));
+  WEFT_CHECK(weight.device() == x.device(), op, "the scores are on {}, the class weights on {}", name(x.device()),
+             name(weight.device()));
 }
 
 /// A loss a row in the labels' shape, or one number.

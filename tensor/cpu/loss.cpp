@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tensor/cpu/loop.h"
-#include "tensor/cpu/math.h"
 #include "tensor/kernels.h"
+#include "tensor/pair_loss.h"
 #include "tensor/view.h"
 
 namespace weft::cpu_kernels {
@@ -221,34 +221,6 @@ void nll_grad(const Tensor& dy, const Tensor& target, const Tensor& weight, cons
 
 namespace {
 
-/// Calls use(value, slope), functions of (x, target) in their compute type C.
-template <class C, class Use>
-void with_pair_loss(const PairLoss& loss, const Use& use) {
-  const C delta = static_cast<C>(loss.delta);
-  switch (loss.kind) {
-    case PairLoss::squared:
-      return use([](C x, C t) { return (x - t) * (x - t); }, [](C x, C t) { return C(2) * (x - t); });
-    case PairLoss::absolute:
-      return use([](C x, C t) { return std::fabs(x - t); },
-                 [](C x, C t) {
-                   return x > t ? C(1) : x < t ? C(-1) : x - t == C(0) ? C(0) : x - t;
-                 });
-    case PairLoss::huber:
-      return use(
-          [delta](C x, C t) {
-            const C d = std::fabs(x - t);
-            return d <= delta ? C(0.5) * d * d : delta * (d - C(0.5) * delta);
-          },
-          [delta](C x, C t) {
-            const C d = x - t;
-            return d > delta ? delta : d < -delta ? -delta : d;
-          });
-    case PairLoss::logistic:
-      return use([](C x, C t) { return (x > C(0) ? x : C(0)) - x * t + math::log1p_unit(math::exp(-std::fabs(x))); },
-                 [](C x, C t) { return math::sigmoid(x) - t; });
-  }
-}
-
 bool is_one_value(const Tensor& x) {
   for (int64_t d = 0; d < x.dim(); ++d)
     if (x.sizes()[d] != 1 && x.strides()[d] != 0) return false;
@@ -259,18 +231,19 @@ bool is_one_value(const Tensor& x) {
 
 void pair_loss(const Tensor& x, const Tensor& target, const PairLoss& loss, Tensor& out) {
   dispatch_floating("loss", x.dtype(), [&]<class T>() {
-    with_pair_loss<compute_t<T>>(loss, [&](const auto& value, const auto&) { map<T, T, T>(value, out, x, target); });
+    with_pair_loss(loss, [&](const auto& value, const auto&) { map<T, T, T>(value, out, x, target); });
   });
 }
 
 void pair_loss_grad(const Tensor& dy, const Tensor& x, const Tensor& target, const PairLoss& loss, Tensor& dx) {
   dispatch_floating("loss", x.dtype(), [&]<class T>() {
     using C = compute_t<T>;
-    with_pair_loss<C>(loss, [&](const auto&, const auto& slope) {
+    with_pair_loss(loss, [&](const auto&, const auto& slope) {
+      const functors::ChainSlope chain{slope};
       if (is_one_value(dy)) {
-        map<T, T, T>([slope, g = load(*dy.data<T>())](C v, C t) { return slope(v, t) * g; }, dx, x, target);
+        map<T, T, T>([chain, g = load(*dy.data<T>())](C v, C t) { return chain(g, v, t); }, dx, x, target);
       } else {
-        map<T, T, T, T>([slope](C g, C v, C t) { return slope(v, t) * g; }, dx, dy, x, target);
+        map<T, T, T, T>(chain, dx, dy, x, target);
       }
     });
   });

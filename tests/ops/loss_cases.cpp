@@ -60,8 +60,9 @@ std::vector<double> case_weights(const LabelCase& c) {
   return w;
 }
 
-Tensor weight_tensor(const LabelCase& c, DType dtype) {
-  return c.weighted ? from(case_weights(c), {c.sizes[1]}).to(dtype) : Tensor();
+/// Of x's dtype, where x is.
+Tensor weight_tensor(const LabelCase& c, const Tensor& x) {
+  return c.weighted ? from(case_weights(c), {c.sizes[1]}).to(x.dtype()).to(x.device()) : Tensor();
 }
 
 OpCase cross_entropy_case(const char* name, const LabelCase& c) {
@@ -70,7 +71,7 @@ OpCase cross_entropy_case(const char* name, const LabelCase& c) {
           .run =
               [c](const Tensors& x) {
                 return cross_entropy(x[0], x[1],
-                                     {.weight = weight_tensor(c, x[0].dtype()),
+                                     {.weight = weight_tensor(c, x[0]),
                                       .ignore_index = c.ignored,
                                       .label_smoothing = c.smoothing,
                                       .reduction = c.reduction});
@@ -80,6 +81,7 @@ OpCase cross_entropy_case(const char* name, const LabelCase& c) {
                 return label_loss(x[0], x[1], case_weights(c), static_cast<double>(c.ignored), c.smoothing, c.reduction,
                                   true);
               },
+          .differences = c.sizes.numel() < 1000,  // more are too many
           .dtypes = {f32, f64, bf16, f16},
           .bench = c.bench};
 }
@@ -91,7 +93,7 @@ OpCase nll_case(const char* name, const LabelCase& c) {
               [c](const Tensors& x) {
                 return nll_loss(
                     x[0], x[1],
-                    {.weight = weight_tensor(c, x[0].dtype()), .ignore_index = c.ignored, .reduction = c.reduction});
+                    {.weight = weight_tensor(c, x[0]), .ignore_index = c.ignored, .reduction = c.reduction});
               },
           .reference =
               [c](const Refs& x) {
@@ -126,6 +128,8 @@ OpCases loss_cases() {
       cross_entropy_case("cross_entropy", {.sizes = {6, 10}, .bench = {{{64, 10}}, In::indices({64}, 10)}}),
       cross_entropy_case("cross_entropy/many_classes",
                          {.sizes = {3, 1100}, .bench = {{{2048, 8192}}, In::indices({2048}, 8192)}}),
+      cross_entropy_case("cross_entropy/many_odd_classes",
+                         {.sizes = {3, 1101}, .weighted = true, .ignored = 5, .smoothing = 0.1}),
       cross_entropy_case("cross_entropy/places", {.sizes = {2, 5, 3, 4}}),
       cross_entropy_case("cross_entropy/weights", {.sizes = {6, 5}, .weighted = true, .ignored = 2}),
       cross_entropy_case("cross_entropy/smoothing",
@@ -155,8 +159,8 @@ OpCases loss_cases() {
        .inputs = {{{4, 3}}, {{4, 3}, In::floating, 0, 1}},
        .run =
            [](const Tensors& x) {
-             const Tensor weight = from<double>({1, 2, 0, 3}, {4, 1}).to(x[0].dtype());
-             const Tensor positive = from<double>({0.5, 1, 4}, {3}).to(x[0].dtype());
+             const Tensor weight = from<double>({1, 2, 0, 3}, {4, 1}, x[0].device()).to(x[0].dtype());
+             const Tensor positive = from<double>({0.5, 1, 4}, {3}, x[0].device()).to(x[0].dtype());
              return bce_with_logits(x[0], x[1],
                                     {.weight = weight, .positive_weight = positive, .reduction = Reduction::none});
            },

@@ -5,10 +5,13 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "autograd/autograd.h"
 #include "autograd/ops/elementwise.h"
+#include "tensor/stream.h"
 #include "tests/expect_error.h"
+#include "tests/ops/op_case.h"
 
 namespace weft {
 namespace {
@@ -31,6 +34,76 @@ TEST(Loss, LabelOutsideOfTheClassesThrows) {
               nll_loss(x, from<int64_t>({0, 1, 7}, {3}));
             }),
             "[nll_loss] label 7 at [2] is outside of the classes [0, 5) and is not ignore_index, -100");
+}
+
+// Other devices than the CPU say so when the host next waits for them; until then the row counts nothing.
+TEST(LossDevice, LabelOutsideOfTheClassesIsReported) {
+  const Device device = testing::test_device();
+  const int64_t damaged = memory::Checking::damaged();
+  for (const Reduction reduction : {Reduction::none, Reduction::sum})
+    for (const int64_t classes : {5, 8, 1500})
+      for (const int64_t label : {classes, int64_t{-1}, int64_t{1} << 40}) {
+        SCOPED_TRACE(fmt::format("{} of {}", label, classes));
+        const memory::Checking guarded;
+        const Tensor target = from<int64_t>({0, label, -100, 4}, {4}, device);
+        for (const bool logits : {true, false}) {
+          Tensor x = zeros({4, classes}, device);
+          x.requires_grad_();
+          const auto step = [&] {
+            const Tensor y = logits ? cross_entropy(x, target, {.reduction = reduction})
+                                    : nll_loss(x, target, {.reduction = reduction});
+            y.backward({.gradient = ones(y.sizes(), device)});
+          };
+          EXPECT_ERROR((step(), synchronize(device)),
+                       fmt::format("[{}] label {} at ", logits ? "cross_entropy" : "nll_loss", label));
+          if (device == cpu) continue;
+          EXPECT_EQ(x.grad().select(0, 1).to_vector<double>(), Values(static_cast<size_t>(classes), 0));
+          EXPECT_LT(x.grad().select(0, 3).to_vector<double>()[4], -0.7);
+        }
+      }
+  EXPECT_EQ(memory::Checking::damaged(), damaged) << "wrote outside of its memory";
+}
+
+TEST(LossDevice, ScoresOfNoProbabilityAndExtremeOnes) {
+  const Device device = testing::test_device();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  // Classes that are masked out come first, alone in a thread's part of the row, and last.
+  for (const int64_t classes : {7, 64, 2052}) {
+    Tensor x = full({2, classes}, -kInf);
+    x.narrow(1, classes - 3, 2).fill_(1e4);
+    x = leaf(x.to(device));
+    const Tensor target = full({2}, classes - 3, {i64, device});
+    const Tensor y = cross_entropy(x, target, {.reduction = Reduction::none});
+    for (const double v : y.to_vector<double>()) EXPECT_NEAR(v, std::log(2), 1e-6);
+    y.backward({.gradient = ones({2}, device)});
+    Values wanted(static_cast<size_t>(classes), 0);
+    wanted[wanted.size() - 3] = -0.5;
+    wanted[wanted.size() - 2] = 0.5;
+    EXPECT_EQ(x.grad().select(0, 1).to_vector<double>(), wanted);
+  }
+  // What is not a number stays so.
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInf}) {
+    Tensor x = zeros({1, 40});
+    x.narrow(1, 17, 1).fill_(bad);
+    EXPECT_TRUE(std::isnan(cross_entropy(x.to(device), zeros({1}, {i64, device})).item()));
+  }
+}
+
+TEST(LossDevice, NothingCountsAndNothingIsThere) {
+  const Device device = testing::test_device();
+  const Tensor ignored = full({3}, -100, {DType::i64, device});
+  for (const bool logits : {true, false}) {
+    const Tensor x = leaf(randn({3, 4}, device));
+    const Tensor y = logits ? cross_entropy(x, ignored, {.label_smoothing = 0.1}) : nll_loss(x, ignored);
+    EXPECT_EQ(y.item(), 0);
+    y.backward();
+    EXPECT_EQ(x.grad().to_vector<double>(), Values(12, 0));
+    const Tensor none = leaf(zeros({0, 4}, device)), no_labels = zeros({0}, {DType::i64, device});
+    const Tensor z = logits ? cross_entropy(none, no_labels) : nll_loss(none, no_labels);
+    EXPECT_EQ(z.item(), 0);
+    z.backward();
+    EXPECT_EQ(none.grad().sizes(), (Shape{0, 4}));
+  }
 }
 
 TEST(Loss, IgnoredRowsAreExactlyZero) {
