@@ -15,11 +15,11 @@ set(WEFT_GPU_KERNELS
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/index.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/index_topk.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/layer_norm.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/loss.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/matmul.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/norm.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/optim.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/pool.cu
-  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/loss.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/random.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/reduce.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/reduce_dim.cu

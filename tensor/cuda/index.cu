@@ -96,10 +96,10 @@ void add_few(const char* op, const Tensor& source, int64_t dim, const Tensor& in
   const LoopNest<4> nest({&source, &index, &base, &count});
   dispatch_index(op, index.dtype(), [&]<class I>() {
     dispatch(out.dtype(), [&]<class T>() {
-      each_place<4>(AddFew<T, I>{source.data<T>(), index.data<I>(), base.data<T>(), source.sizes()[dim],
-                                 out.sizes()[dim], skip, source.strides()[dim], index.strides()[dim],
-                                 out.strides()[dim]},
-                    nest);
+      each_place<4>(
+          AddFew<T, I>{source.data<T>(), index.data<I>(), base.data<T>(), source.sizes()[dim], out.sizes()[dim], skip,
+                       source.strides()[dim], index.strides()[dim], out.strides()[dim]},
+          nest);
     });
   });
 }
@@ -186,8 +186,7 @@ void scatter_add(const Tensor& source, int64_t dim, const Tensor& index, Tensor&
     const Room<Key> rows(n, out.device());
     const auto none = static_cast<Key>(to.numel());
     dispatch_index("scatter_add", index.dtype(), [&]<class I>() {
-      each_place<3>(
-          PlaceInOut<I, Key>{index.data<I>(), to.sizes()[dim], to.strides()[dim], none, rows.data()}, nest);
+      each_place<3>(PlaceInOut<I, Key>{index.data<I>(), to.sizes()[dim], to.strides()[dim], none, rows.data()}, nest);
     });
     sort_and_add<Key>(rows, n, none, 1, 1, from, to);
   });
@@ -232,9 +231,8 @@ struct FillCovered {
 }  // namespace
 
 void masked_fill(const Tensor& x, const Tensor& mask, Scalar value, Tensor& out) {
-  dispatch(out.dtype(), [&]<class T>() {
-    map<T, T, bool>(FillCovered<T>{static_cast<compute_t<T>>(value.to<T>())}, out, x, mask);
-  });
+  dispatch(out.dtype(),
+           [&]<class T>() { map<T, T, bool>(FillCovered<T>{static_cast<compute_t<T>>(value.to<T>())}, out, x, mask); });
 }
 
 }  // namespace weft::WEFT_GPU

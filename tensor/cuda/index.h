@@ -5,8 +5,8 @@
 
 namespace weft::WEFT_GPU {
 
-/// out[.., index[i], ..] += source[.., i, ..] along `dim`, for all i but those whose index is `skip` or no row of out; in
-/// the order of rising i. `op` is named in errors.
+/// out[.., index[i], ..] += source[.., i, ..] along `dim`, for all i but those whose index is `skip` or no row of out;
+/// in the order of rising i. `op` is named in errors.
 void add_rows(const char* op, const Tensor& source, int64_t dim, const Tensor& index, int64_t skip, Tensor& out);
 
 }  // namespace weft::WEFT_GPU

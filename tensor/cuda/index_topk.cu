@@ -1,5 +1,6 @@
 // The k first of each line in rising or falling order. NaN counts as larger than every number, equal values keep their
-// order. Values become whole numbers that rise in the wanted order; few are picked one after the other, many are sorted.
+// order. Values become whole numbers that rise in the wanted order; few are picked one after the other, many are
+// sorted.
 #include <limits>
 
 #include "tensor/cuda/block.cuh"
@@ -152,9 +153,9 @@ void sort_lines(const Tensor& x, int64_t dim, bool largest, Tensor& values, Tens
   }
   const Tensor value = moved_last(values, dim), index = moved_last(indices, dim),
                place = raw::narrow(dense, dense.dim() - 1, 0, values.sizes()[dim]);
-  each_place<3>(WriteSorted<T, Position>{value.data<T>(), index.data<int64_t>(), dense.data<T>(), positions.data(),
-                                         length},
-                LoopNest<3>({&value, &index, &place}));
+  each_place<3>(
+      WriteSorted<T, Position>{value.data<T>(), index.data<int64_t>(), dense.data<T>(), positions.data(), length},
+      LoopNest<3>({&value, &index, &place}));
 }
 
 /// Up to so many of a line are picked, and lines up to this length.
@@ -167,8 +168,7 @@ void topk(const Tensor& x, int64_t dim, bool largest, Tensor& values, Tensor& in
   const int64_t n = x.sizes()[dim], k = values.sizes()[dim];
   dispatch(x.dtype(), [&]<class T>() {
     if (k > kFewPicked && n > kShortLine) {
-      if (x.numel() < int64_t{1} << 32)
-        return sort_lines<T, uint32_t>(x, dim, largest, values, indices);
+      if (x.numel() < int64_t{1} << 32) return sort_lines<T, uint32_t>(x, dim, largest, values, indices);
       return sort_lines<T, uint64_t>(x, dim, largest, values, indices);
     }
     const Tensor value = raw::narrow(values, dim, 0, 1), line = raw::narrow(x, dim, 0, 1),
@@ -179,8 +179,8 @@ void topk(const Tensor& x, int64_t dim, bool largest, Tensor& values, Tensor& in
         launch(blocks_for(count, kBlock / kWarp), kBlock, 0, select_kernel<kWarp, T>, lines, largest, x.data<T>(),
                values.data<T>(), indices.data<int64_t>());
       else
-        launch(blocks_for(count, 1), kBlock, 0, select_kernel<kBlock, T>, lines, largest, x.data<T>(),
-               values.data<T>(), indices.data<int64_t>());
+        launch(blocks_for(count, 1), kBlock, 0, select_kernel<kBlock, T>, lines, largest, x.data<T>(), values.data<T>(),
+               indices.data<int64_t>());
     });
   });
 }

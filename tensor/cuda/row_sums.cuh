@@ -48,9 +48,9 @@ struct RowStrides {
 /// Positions of one thread, in the list that was sorted and in those that come of it.
 inline constexpr int kRunTile = 16, kOpenTile = 64;
 
-/// Adds the runs that lie within one tile to out. A run that reaches over a tile's begin or end leaves what the tile has
-/// of it in open [2 · tiles, outer · inner], with its row in open_rows; one that reaches over both fills both places, so
-/// that its entries stay neighbours.
+/// Adds the runs that lie within one tile to out. A run that reaches over a tile's begin or end leaves what the tile
+/// has of it in open [2 · tiles, outer · inner], with its row in open_rows; one that reaches over both fills both
+/// places, so that its entries stay neighbours.
 template <int V, int kTile, class From, class T, class Key, class Position>
 __global__ void __launch_bounds__(kBlock)
     add_runs_kernel(RowList<Key, Position> list, RowStrides at, const From* source, T* out, Key* open_rows,
@@ -116,7 +116,8 @@ void add_sorted_rows(RowList<Key, Position> list, int64_t rows, int64_t outer, i
   using Total = total_t<T>;
   constexpr int V = FloatingElement<T> ? static_cast<int>(16 / sizeof(T)) : 1;
   const int64_t width = outer * inner;
-  const bool packs = inner % V == 0 && (reinterpret_cast<uintptr_t>(source) | reinterpret_cast<uintptr_t>(out)) % 16 == 0;
+  const bool packs =
+      inner % V == 0 && (reinterpret_cast<uintptr_t>(source) | reinterpret_cast<uintptr_t>(out)) % 16 == 0;
   RowStrides at{outer, inner, list.n * inner, inner, rows * inner};
   int64_t tiles = (list.n + kRunTile - 1) / kRunTile;
   Room<Key> open_rows;

@@ -44,29 +44,26 @@ __global__ void __launch_bounds__(kBlock) count_digits_kernel(const Key* keys, i
   counts[static_cast<int64_t>(threadIdx.x) * gridDim.x + blockIdx.x] = count[threadIdx.x];
 }
 
-/// A block a digit: each count becomes the sum of those before it, totals[digit] the sum of all.
+/// A warp a digit: each count becomes the sum of those before it, totals[digit] the sum of all.
 template <class Count>
 __global__ void __launch_bounds__(kBlock) add_up_counts_kernel(Count* counts, int64_t tiles, Count* totals) {
-  constexpr int kWarps = kBlock / kWarp;
-  __shared__ Count warp_sums[2][kWarps];  // of this round and the last
-  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
-  Count* const of_digit = counts + blockIdx.x * tiles;
+  constexpr int kAtOnce = 4;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int64_t digit = grid_index() / kWarp;
+  Count* const of_digit = counts + digit * tiles;
   Count before = 0;
-  for (int64_t first = 0; first < tiles; first += kBlock) {
-    const int64_t i = first + threadIdx.x;
-    const Count value = i < tiles ? of_digit[i] : Count(0), sum = sum_up_to_lane(value);
-    Count* const sums = warp_sums[first / kBlock % 2];
-    if (lane == kWarp - 1) sums[warp] = sum;
-    __syncthreads();
-    Count lower = before;
+  for (int64_t first = lane; first - lane < tiles; first += kAtOnce * kWarp) {
+    Count value[kAtOnce];
     WEFT_UNROLL
-    for (int w = 0; w < kWarps; ++w) {
-      if (w < warp) lower += sums[w];
-      before += sums[w];
+    for (int k = 0; k < kAtOnce; ++k) value[k] = first + k * kWarp < tiles ? of_digit[first + k * kWarp] : Count(0);
+    WEFT_UNROLL
+    for (int k = 0; k < kAtOnce && first - lane + k * kWarp < tiles; ++k) {
+      const Count sum = before + sum_up_to_lane(value[k]);
+      if (first + k * kWarp < tiles) of_digit[first + k * kWarp] = sum - value[k];
+      before = __shfl_sync(kFullWarp, sum, kWarp - 1);
     }
-    if (i < tiles) of_digit[i] = lower + sum - value;
   }
-  if (threadIdx.x == 0) totals[blockIdx.x] = before;
+  if (lane == 0) totals[digit] = before;
 }
 
 /// Moves the elements of a tile; a warp has a run of them. `positions` is null where they are 0, 1, 2, …
@@ -150,7 +147,7 @@ Sorted<Key, Position> sort_by_key(const Sorted<Key, Position>& list, int64_t n, 
   Sorted<Key, Position> from = list, to{{n, device}, {n, device}}, spare;
   for (int shift = 0; shift == 0 || shift < bits; shift += 8) {
     launch(grid, kBlock, 0, count_digits_kernel<Key, Position>, from.keys.data(), n, shift, counts.data());
-    launch(kDigits, kBlock, 0, add_up_counts_kernel<Position>, counts.data(), tiles, totals.data());
+    launch(kDigits * kWarp / kBlock, kBlock, 0, add_up_counts_kernel<Position>, counts.data(), tiles, totals.data());
     launch(grid, kBlock, 0, move_by_digit_kernel<Key, Position>, from.keys.data(), from.positions.data(), n, shift,
            counts.data(), totals.data(), to.keys.data(), to.positions.data());
     const bool last = shift + 8 >= bits;

@@ -34,6 +34,17 @@ OpCases embedding_cases() {
        .inputs = {{{2, 70}}, In::indices({9}, 2)},
        .run = [](const Tensors& x) { return embedding(x[0], x[1]); },
        .reference = rows_by_id},
+      // As many ids as a device sorts: some rows are named often, some not at all.
+      {.name = "embedding/many_ids",
+       .inputs = {{{300, 8}}, In::indices({5, 60}, 300)},
+       .run = [](const Tensors& x) { return embedding(x[0], x[1]); },
+       .reference = rows_by_id,
+       .differences = false,  // too many of them
+       .dtypes = {f32, f64, bf16, f16}},
+      {.name = "embedding/one_row_of_all",
+       .inputs = {{{1, 4}}, In::indices({1100}, 1)},
+       .run = [](const Tensors& x) { return embedding(x[0], x[1]); },
+       .reference = rows_by_id},
   };
 }
 

@@ -6,8 +6,10 @@
 #include "autograd/autograd.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduce.h"
+#include "tensor/stream.h"
 #include "tensor/threads.h"
 #include "tests/expect_error.h"
+#include "tests/ops/op_case.h"
 
 namespace weft {
 namespace {
@@ -43,6 +45,43 @@ TEST(Embedding, PaddingRowIsReadButHasNoGradient) {
   EXPECT_EQ(y.to_vector<float>(), Floats(10, 1));
   sum(y).backward();
   EXPECT_EQ(weight.grad().to_vector<float>(), (Floats{0, 0, 2, 2, 0, 0, 1, 1}));
+}
+
+TEST(EmbeddingDevice, BadIdNamesItself) {
+  const Device device = testing::test_device();
+  const int64_t damaged = memory::Checking::damaged();
+  for (const int64_t n : {4, 100}) {
+    const memory::Checking guarded;
+    Tensor weight = ones({5, 4}, device);
+    weight.requires_grad_();
+    Tensor ids = zeros({n}, i64);
+    ids.narrow(0, n - 1, 1).fill_(5);
+    ids = ids.to(device);
+    const auto step = [&] { embedding(weight, ids).backward({.gradient = ones({n, 4}, device)}); };
+    EXPECT_ERROR((step(), synchronize(device)), "[embedding] index 5 at position");
+    if (device == cpu) continue;
+    EXPECT_EQ(weight.grad().select(1, 2).to_vector<float>(), (Floats{static_cast<float>(n - 1), 0, 0, 0, 0}));
+  }
+  EXPECT_EQ(memory::Checking::damaged(), damaged) << "wrote outside of its memory";
+}
+
+TEST(EmbeddingDevice, PaddingRowIsReadButHasNoGradient) {
+  const Device device = testing::test_device();
+  for (const int64_t n : {5, 200}) {
+    Tensor weight = ones({4, 2}, device);
+    weight.requires_grad_();
+    std::vector<int64_t> ids;
+    Floats counts(8, 0);
+    for (int64_t i = 0; i < n; ++i) {
+      ids.push_back(i * i % 3);
+      if (ids.back() != 0) counts[static_cast<size_t>(2 * ids.back())] += 1;
+    }
+    for (size_t i = 0; i < 8; i += 2) counts[i + 1] = counts[i];
+    const Tensor y = embedding(weight, from(ids, {n}, device).to(i32), 0);
+    EXPECT_EQ(y.to_vector<float>(), Floats(static_cast<size_t>(2 * n), 1));
+    y.backward({.gradient = ones({n, 2}, device)});
+    EXPECT_EQ(weight.grad().to_vector<float>(), counts);
+  }
 }
 
 TEST(Embedding, GradientHasTheSameBitsForAnyNumberOfThreads) {

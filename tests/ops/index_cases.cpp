@@ -13,6 +13,8 @@ using Tensors = std::vector<Tensor>;
 using Refs = std::vector<Ref>;
 
 const In kDistinct{.sizes = {3, 7, 4}, .distinct = true};
+/// Lines that are sorted where short ones are searched, and one that a block searches.
+const In kLong{.sizes = {2, 300, 2}, .distinct = true}, kLongest{.sizes = {1, 2100, 1}, .distinct = true};
 
 /// The positions along dimension 1 of x(i, ·, k), best first.
 std::vector<int64_t> ranked(const Ref& x, int64_t i, int64_t k, bool largest) {
@@ -23,15 +25,16 @@ std::vector<int64_t> ranked(const Ref& x, int64_t i, int64_t k, bool largest) {
   return order;
 }
 
-OpCase rank_case(const char* name, Tensor (*run)(const Tensor&), int64_t count, bool largest, bool want_indices) {
+OpCase rank_case(const char* name, Tensor (*run)(const Tensor&), int64_t count, bool largest, bool want_indices,
+                 const In& in = kDistinct) {
   return {.name = name,
-          .inputs = {kDistinct},
+          .inputs = {in},
           .run = [run](const Tensors& x) { return run(x[0]); },
           .reference =
               [=](const Refs& x) {
-                Ref y({3, count, 4});
-                for (int64_t i = 0; i < 3; ++i)
-                  for (int64_t k = 0; k < 4; ++k) {
+                Ref y({x[0].sizes[0], count, x[0].sizes[2]});
+                for (int64_t i = 0; i < y.sizes[0]; ++i)
+                  for (int64_t k = 0; k < y.sizes[2]; ++k) {
                     const std::vector<int64_t> order = ranked(x[0], i, k, largest);
                     for (int64_t j = 0; j < count; ++j) {
                       const int64_t at = order[static_cast<size_t>(j)];
@@ -41,6 +44,7 @@ OpCase rank_case(const char* name, Tensor (*run)(const Tensor&), int64_t count, 
                 return y;
               },
           .gradient = !want_indices,
+          .differences = in.sizes.numel() < 1000,  // more are too many
           .dtypes = {f32, f64, bf16, f16},
           .bench = {{.sizes = {256, 4096, 1}}}};
 }
@@ -84,6 +88,17 @@ OpCases by_index() {
              return y;
            },
        .dtypes = {f32, f64, bf16, f16}},
+      // More of them than a device compares with each other, over more rows than a digit of its sort has.
+      {.name = "scatter_add/many_places",
+       .inputs = {{{20, 3, 5}}, In::indices({70, 3, 5}, 20), {{70, 3, 5}}},
+       .run = [](const Tensors& x) { return scatter_add(x[0], 0, x[1], x[2]); },
+       .reference =
+           [](const Refs& x) {
+             Ref y = x[0];
+             for (int64_t i = 0; i < x[2].numel(); ++i) y[static_cast<int64_t>(x[1][i]) * 15 + i % 15] += x[2][i];
+             return y;
+           },
+       .dtypes = {f32, f64, bf16, f16}},
       {.name = "index_select/middle_dim",
        .inputs = {{{3, 5, 4}}, In::indices({7}, 5)},
        .run = [](const Tensors& x) { return index_select(x[0], 1, x[1]); },
@@ -120,6 +135,18 @@ OpCases by_index() {
            },
        .dtypes = {f32, f64, bf16, f16},
        .bench = {{{64, 256, 64}}, In::indices({512}, 256), {{64, 512, 64}}}},
+      {.name = "index_add/many",
+       .inputs = {{{2, 5, 3}}, In::indices({80}, 5), {{2, 80, 3}}},
+       .run = [](const Tensors& x) { return index_add(x[0], 1, x[1], x[2]); },
+       .reference =
+           [](const Refs& x) {
+             Ref y = x[0];
+             for (int64_t i = 0; i < 2; ++i)
+               for (int64_t j = 0; j < 80; ++j)
+                 for (int64_t k = 0; k < 3; ++k) y(i, static_cast<int64_t>(x[1](j)), k) += x[2](i, j, k);
+             return y;
+           },
+       .dtypes = {f32, f64, bf16, f16}},
       {.name = "one_hot",
        .inputs = {In::indices({3, 4}, 6)},
        .run = [](const Tensors& x) { return one_hot(x[0], 6); },
@@ -285,6 +312,14 @@ OpCases masks_and_ranks() {
           false),
       rank_case(
           "sort/indices", [](const Tensor& x) { return sort(x, {.dim = 1}).indices; }, 7, false, true),
+      rank_case(
+          "topk/long", [](const Tensor& x) { return topk(x, 5, {.dim = 1}).values; }, 5, true, false, kLong),
+      rank_case(
+          "topk/many", [](const Tensor& x) { return topk(x, 40, {.dim = 1}).indices; }, 40, true, true, kLong),
+      rank_case(
+          "sort/long", [](const Tensor& x) { return sort(x, {.dim = 1}).indices; }, 300, false, true, kLong),
+      rank_case(
+          "sort/longest", [](const Tensor& x) { return sort(x, {.dim = 1}).values; }, 2100, false, false, kLongest),
   };
 }
 

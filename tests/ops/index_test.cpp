@@ -10,9 +10,11 @@
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduce.h"
 #include "tensor/kernels.h"
+#include "tensor/stream.h"
 #include "tensor/threads.h"
 #include "tensor/view.h"
 #include "tests/expect_error.h"
+#include "tests/ops/op_case.h"
 
 namespace weft {
 namespace {
@@ -22,6 +24,12 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<float>;
+
+/// 0 + 1 + 2 + 3 on a device, by ops that want a device in order.
+double sum_of_row(Device device) {
+  const Tensor one_place = zeros({4}, {i64, device});
+  return index_add(zeros({1}, device), 0, one_place, arange(4, {f32, device})).item();
+}
 
 TEST(Gather, OutOfRangeNamesValuePositionAndSize) {
   const Tensor x = zeros({2, 3});
@@ -195,6 +203,105 @@ TEST(Topk, EdgesAndIntegers) {
   EXPECT_EQ(sort(zeros({2, 0})).values.sizes(), (Shape{2, 0}));
   const int64_t big = int64_t{1} << 60;
   EXPECT_EQ(sort(from<int64_t>({big + 1, big, -big}, {3})).values.to_vector<int64_t>(), (Ints{-big, big, big + 1}));
+}
+
+// The CPU throws at once, other devices when the host next waits for them. They go on until then, inside of their
+// memory, and are as good as new afterwards.
+TEST(IndexDevice, OutOfRangeNamesTheValue) {
+  const Device device = testing::test_device();
+  const int64_t damaged = memory::Checking::damaged();
+  {
+    const memory::Checking guarded;
+    const auto wrong = [&](int64_t n, int64_t at, int64_t value) {
+      Tensor index = zeros({n}, i64);
+      index.narrow(0, at, 1).fill_(value);
+      return index.to(device);
+    };
+    const auto expect = [&](const char* message, const std::function<Tensor()>& f) {
+      EXPECT_ERROR((f(), synchronize(device)), message);
+      EXPECT_EQ(sum_of_row(device), 6);
+    };
+    const Tensor x = ones({5, 8}, device), many = ones({70, 8}, device);
+    expect("[gather] index 5 at position", [&] { return gather(x, 0, wrong(8, 3, 5).reshape({1, 8})); });
+    expect("[gather] index -1 at position", [&] { return gather(x, 1, wrong(8, 3, -1).to(i32).reshape({4, 2})); });
+    expect("[index_select] index 9 at position", [&] { return index_select(x, 0, wrong(3, 1, 9)); });
+    expect("[index_select] index -7 at position", [&] { return index_select(x, 1, wrong(3, 2, -7)); });
+    expect("[scatter_add] index 77 at position", [&] {
+      return scatter_add(x, 0, wrong(8, 0, 77).reshape({1, 8}), ones({1, 8}, device));
+    });
+    expect("[scatter_add] index -2 at position", [&] {
+      return scatter_add(x, 0, wrong(560, 555, -2).reshape({70, 8}), many);
+    });
+    expect("[index_add] index 5 at position", [&] { return index_add(x, 0, wrong(2, 0, 5), ones({2, 8}, device)); });
+    expect("[index_add] index 1152921504606846976 at position",
+           [&] { return index_add(x, 0, wrong(70, 69, int64_t{1} << 60), many); });
+    expect("[one_hot] index 4 at position", [&] { return one_hot(wrong(2, 1, 4), 4); });
+  }
+  EXPECT_EQ(memory::Checking::damaged(), damaged) << "wrote outside of its memory";
+}
+
+TEST(IndexDevice, TheRestIsReadAndAddedAllTheSame) {
+  const Device device = testing::test_device();
+  if (device == cpu) GTEST_SKIP() << "the CPU throws at once";
+  const Tensor x = arange(6, {f32, device}).reshape({3, 2});
+  const Tensor index = from<int64_t>({2, 3, 0}, {3}, device);
+  Tensor y = index_select(x, 0, index), z = index_add(x, 0, index, ones({3, 2}, device));
+  EXPECT_ERROR(synchronize(device), "index 3 at position 1 is outside of [0, 3)");
+  EXPECT_EQ(y.to_vector<float>(), (Floats{4, 5, 0, 0, 0, 1}));
+  EXPECT_EQ(z.to_vector<float>(), (Floats{1, 2, 2, 3, 5, 6}));
+}
+
+TEST(IndexDevice, WholeNumbersAndOtherDtypes) {
+  const Device device = testing::test_device();
+  for (const DType dtype : {i64, i32, u8}) {
+    SCOPED_TRACE(name(dtype));
+    const Tensor x = (arange(400) * 37).to(dtype).reshape({2, 200}), index = randint(0, 200, {2, 300});
+    const Tensor rows = randint(0, 2, {90}), source = randint(0, 50, {90, 200}).to(dtype);
+    const Tensor more = randint(0, 50, {2, 300}).to(dtype);
+    const auto on = [&](Device d) {
+      const Tensor a = x.to(d), i = index.to(d);
+      return std::vector<Ints>{
+          gather(a, 1, i).to_vector<int64_t>(),
+          scatter_add(a, 1, i, more.to(d)).to_vector<int64_t>(),
+          index_add(a, 0, rows.to(d), source.to(d)).to_vector<int64_t>(),
+          index_add(a, 0, rows.narrow(0, 0, 9).to(d), source.narrow(0, 0, 9).to(d)).to_vector<int64_t>(),
+          sort(a, {.descending = true}).indices.to_vector<int64_t>(),
+          topk(a, 3, {.largest = false}).indices.to_vector<int64_t>(),
+          masked_fill(a, gt(a, 100), 7).to_vector<int64_t>()};
+    };
+    EXPECT_EQ(on(device), on(cpu));
+  }
+}
+
+TEST(IndexDevice, TiesAndNotANumber) {
+  const Device device = testing::test_device();
+  for (const DType dtype : {f32, f64, bf16, f16}) {
+    // Few different values, so that most are equal; NaN of both signs, infinities, both zeros.
+    Tensor x = (randint(-3, 4, {2, 700}).to(f32) * 0.5);
+    x.narrow(1, 500, 9).fill_(kNan);
+    x.narrow(1, 600, 9).fill_(-kNan);
+    x.narrow(1, 520, 5).fill_(kInf);
+    x.narrow(1, 530, 5).fill_(-kInf);
+    x.narrow(1, 540, 50).fill_(-0.0);
+    x = x.to(dtype);
+    const Tensor y = x.to(device);
+    for (const bool largest : {true, false})
+      for (const int64_t k : {1, 5, 50, 700}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", name(dtype), largest, k));
+        EXPECT_EQ(topk(y, k, {.largest = largest}).indices.to_vector<int64_t>(),
+                  topk(x, k, {.largest = largest}).indices.to_vector<int64_t>());
+        const Tensor line = raw::narrow(y, 1, 480, 100);
+        if (k > 100) continue;
+        EXPECT_EQ(topk(line, k, {.largest = largest}).indices.to_vector<int64_t>(),
+                  topk(line.to(cpu), k, {.largest = largest}).indices.to_vector<int64_t>());
+      }
+  }
+}
+
+TEST(IndexDevice, SortsMoreTilesThanAWarpAddsUpAtOnce) {
+  const Device device = testing::test_device();
+  const Tensor x = randint(0, 200, {150 * 2048}).to(u8);
+  EXPECT_EQ(topk(x.to(device), 20).indices.to_vector<int64_t>(), topk(x, 20).indices.to_vector<int64_t>());
 }
 
 TEST(Topk, GradientGoesToTheWinners) {
