@@ -106,3 +106,4 @@ target_link_libraries(weft_cuda PRIVATE weft CUDA::cudart_static CUDA::cublas CU
 set_target_properties(weft_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} BUILD_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}"
                                            INSTALL_RPATH "$ORIGIN" CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
 target_compile_definitions(weft PRIVATE WEFT_HAS_CUDA)
+set(WEFT_HAS_CUDA ON)

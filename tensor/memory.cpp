@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "tensor/backend.h"
 #include "tensor/error.h"
@@ -36,14 +37,19 @@ struct SizeClass {
   int64_t bytes;
 };
 
-/// The smallest class that holds `bytes`: (4 + k) · 2^e for k in 0…3.
+constexpr int64_t round_up(int64_t bytes, int64_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
+
+/// What blocks of class 4 · e + k have room for: (4 + k) · 2^e, as long as the alignment allows.
+int64_t class_bytes(int index) { return round_up((int64_t{4} + index % 4) << (index / 4), kAlignment); }
+
+/// The smallest class that holds `bytes`.
 SizeClass size_class(int64_t bytes) {
   const auto n = static_cast<uint64_t>(std::max(bytes, kAlignment));
   const int exponent = std::bit_width(n - 1) - 3;  // n - 1 has its top bit at exponent + 2
   const uint64_t step = uint64_t{1} << exponent;
   const uint64_t steps = (n + step - 1) >> exponent;  // 4…8 steps
-  const auto rounded = static_cast<int64_t>(steps << exponent);
-  return {4 * exponent + static_cast<int>(steps) - 4, (rounded + kAlignment - 1) / kAlignment * kAlignment};
+  const int index = 4 * exponent + static_cast<int>(steps) - 4;
+  return {index, class_bytes(index)};
 }
 
 /// Where blocks come from: the system, or the runtime of a device, whose host memory is pinned.
@@ -119,7 +125,7 @@ class Allocator {
     std::unique_lock lock(mutex_);
     stats_.live -= bytes;
     owned_[owner] -= bytes;
-    if (kCaching) {
+    if (kCaching || kept_.contains(stream)) {
       free_[stream][static_cast<size_t>(c.index)].push_back(block);
       stats_.cached += c.bytes;
     } else {
@@ -129,15 +135,27 @@ class Allocator {
   }
 
   void release_cache() {
-    std::map<void*, Lists> blocks;
+    std::vector<void*> blocks;
     {
       std::lock_guard lock(mutex_);
-      blocks.swap(free_);
-      stats_.cached = 0;
+      for (auto& [stream, lists] : free_) {
+        if (kept_.contains(stream)) continue;
+        for (size_t c = 0; c < lists.size(); ++c) {
+          stats_.cached -= class_bytes(static_cast<int>(c)) * static_cast<int64_t>(lists[c].size());
+          blocks.insert(blocks.end(), lists[c].begin(), lists[c].end());
+          lists[c].clear();
+        }
+      }
     }
-    for (const auto& [stream, lists] : blocks)
-      for (const std::vector<void*>& list : lists)
-        for (void* block : list) source_.give_back(block);
+    for (void* block : blocks) source_.give_back(block);
+  }
+
+  void keep(void* stream, bool on) {
+    {
+      std::lock_guard lock(mutex_);
+      on ? (void)kept_.insert(stream) : (void)kept_.erase(stream);
+    }
+    if (!on) release_cache();
   }
 
   memory::Statistics statistics() {
@@ -183,6 +201,7 @@ class Allocator {
   const Source source_;
   std::mutex mutex_;
   std::map<void*, Lists> free_;  // by stream
+  std::set<void*> kept_;         // streams whose blocks stay
   std::vector<int64_t> owned_;   // live bytes by path id
   memory::Statistics stats_;
   int64_t limit_ = 0;
@@ -268,6 +287,7 @@ Statistics pinned_statistics(Device pinned_for) { return allocator(pinned_for, t
 void reset_peak(Device device) { allocator(device).reset_peak(); }
 std::vector<Owner> owners(Device device) { return allocator(device).owners(); }
 void release_cache(Device device) { allocator(device).release_cache(); }
+void keep_cache(const Stream& stream, bool keep) { allocator(stream.device()).keep(stream.handle(), keep); }
 void set_limit(int64_t bytes, Device device) { allocator(device).set_limit(bytes); }
 
 Checking::Checking() { checking.fetch_add(1); }

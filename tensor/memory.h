@@ -12,6 +12,8 @@
 
 namespace weft {
 
+class Stream;
+
 /// A block of device memory, shared by all the views on it. `version` counts in-place writes.
 class Storage : public RefCounted {
  public:
@@ -64,6 +66,8 @@ void reset_peak(Device device = {});
 std::vector<Owner> owners(Device device = {});
 /// Gives all cached blocks back to the system.
 void release_cache(Device device = {});
+/// Whether the free blocks of a stream stay its own whatever `release_cache` says: a graph goes on using them.
+void keep_cache(const Stream& stream, bool keep);
 /// Limits live bytes, for tests and shared machines; 0 lifts the limit. Passing it throws as a full machine does.
 void set_limit(int64_t bytes, Device device = {});
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <nlohmann/json.hpp>
 
 #include "autograd/autocast.h"
@@ -25,6 +26,7 @@
 #include "train/evaluate.h"
 #include "train/loss_mean.h"
 #include "train/progress.h"
+#include "train/step_graph.h"
 
 namespace weft::mnist {
 namespace {
@@ -73,6 +75,7 @@ struct Outcome {
   train::Scores test;
   double train_loss = std::nan("");
   int64_t steps = 0, skipped_steps = 0, samples = 0;
+  std::string steps_not_captured;  // why, where --cuda-graphs asked for them
   double training_seconds = 0;  // without evaluation
   double seconds = 0;
 };
@@ -102,6 +105,18 @@ void train_epochs(const Options& o, double lr, nn::Module& model, const data::Sp
   data::Loader loader(data.train,
                       {.batch = o.batch, .shuffle = true, .workers = o.workers, .seed = o.seed, .device = device});
   optim::Scheduler schedule(*optimizer, optim::schedule::one_cycle(lr, {.steps = o.epochs * loader.batches()}));
+  const auto gradients = [&](const data::Batch& batch) {
+    optimizer->zero_grad();
+    Tensor loss;
+    {
+      const Autocast autocast(products);
+      loss = nn::cross_entropy(model(batch.x), batch.y);
+    }
+    scaler.scale(loss).backward();
+    return loss;
+  };
+  std::optional<train::StepGraph> graph;
+  if (o.cuda_graphs && !scaler.enabled()) graph.emplace(device, *optimizer, gradients);
   train::Progress progress(stdout, o.epochs);
   for (int64_t epoch = 1; epoch <= o.epochs; ++epoch) {
     const FlushDenormals flush;
@@ -109,14 +124,13 @@ void train_epochs(const Options& o, double lr, nn::Module& model, const data::Sp
     train::LossMean epoch_loss(device);
     int64_t step = 0;
     for (auto [x, y] : loader) {
-      optimizer->zero_grad();
       Tensor loss;
-      {
-        const Autocast autocast(products);
-        loss = nn::cross_entropy(model(x), y);
+      if (graph) {
+        loss = (*graph)({x, y});
+      } else {
+        loss = gradients({x, y});
+        scaler.step(*optimizer);
       }
-      scaler.scale(loss).backward();
-      scaler.step(*optimizer);
       schedule.step();
       epoch_loss.add(loss, y.numel());
       ++step;
@@ -130,6 +144,8 @@ void train_epochs(const Options& o, double lr, nn::Module& model, const data::Sp
     r.training_seconds += progress.training_seconds();
     r.train_loss = epoch_loss.value();
     r.skipped_steps = scaler.skipped();
+    if (o.cuda_graphs)
+      r.steps_not_captured = graph ? graph->hindrance() : "loss scaling reads the gradients' norm back at each step";
     r.test = test(model, data, device, products, kAdvice);
     progress.end_epoch(r.train_loss, fmt::format("test {:.2f} %", r.test.accuracy));
   }
@@ -192,6 +208,7 @@ void run(const Options& options) {
       outcome.skipped_steps == 0
           ? ""
           : fmt::format("   {} of {} steps skipped", with_commas(outcome.skipped_steps), with_commas(outcome.steps));
+  if (!outcome.steps_not_captured.empty()) fmt::print("no CUDA graph: {}\n", outcome.steps_not_captured);
   fmt::print("test accuracy {:.2f} %   {}   peak memory {} MB{}{}\n", outcome.test.accuracy,
              train::clock_time(outcome.seconds), with_commas(peak_memory() / 1'000'000), skipped,
              o.save.empty() ? "" : "   weights " + o.save);

@@ -1,0 +1,128 @@
+// Captured steps against steps that run as they are, on the emulated device or the one named by WEFT_TEST_DEVICE.
+#include "train/step_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "autograd/autograd.h"
+#include "autograd/ops/elementwise.h"
+#include "autograd/ops/reduce.h"
+#include "nn/activation.h"
+#include "nn/conv.h"
+#include "nn/dropout.h"
+#include "nn/linear.h"
+#include "nn/loss.h"
+#include "nn/norm.h"
+#include "optim/adam.h"
+#include "optim/schedule.h"
+#include "tensor/backend.h"
+#include "tensor/random.h"
+
+namespace weft::train {
+namespace {
+
+/// All that changes from step to step: dropout's mask, running statistics, corrections of Adam, the learning rate.
+struct Net : nn::Module {
+  nn::Conv2d& conv = add<nn::Conv2d>("conv", {.in = 1, .out = 4, .kernel = 3});
+  nn::BatchNorm2d& norm = add<nn::BatchNorm2d>("norm", {.features = 4});
+  nn::Dropout& dropout = add<nn::Dropout>("dropout", {.p = 0.25});
+  nn::Linear& fc = add<nn::Linear>("fc", {.in = 64, .out = 5});
+  Tensor forward(const Tensor& x) override { return fc(dropout(relu(norm(conv(x)))).flatten(1)); }
+};
+
+class StepGraphDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* wanted = std::getenv("WEFT_TEST_DEVICE");
+    device = wanted ? device_from(wanted) : Device{DeviceType::simt, 0};
+    if (const std::string why = why_unavailable(device); !why.empty()) GTEST_SKIP() << "skipped: " << why;
+  }
+
+  struct Run {
+    std::vector<double> losses;
+    std::vector<Named> weights;
+    int64_t replayed = 0;
+    std::string hindrance;
+  };
+
+  /// `steps` steps; `batch_of(step)` samples each. Between steps memory comes and goes, as evaluation does it.
+  Run train(bool captured, int64_t steps, const std::function<int64_t(int64_t)>& batch_of, bool reads_back = false) {
+    manual_seed(3);
+    Net net;
+    net.to(device);
+    optim::AdamW adam(net.parameters(), {.lr = 0.02});
+    optim::Scheduler schedule(adam, optim::schedule::one_cycle(0.02, {.steps = steps}));
+    const auto gradients = [&](const data::Batch& batch) {
+      adam.zero_grad();
+      const Tensor loss = nn::cross_entropy(net(batch.x), batch.y);
+      loss.backward();
+      if (reads_back) EXPECT_GT(loss.item(), 0);
+      return loss;
+    };
+    Run run;
+    StepGraph graph(device, adam, gradients, captured ? "" : "runs as it is");
+    for (int64_t step = 0; step < steps; ++step) {
+      const int64_t n = batch_of(step);
+      const Tensor x = randn({n, 1, 6, 6}).to(device), y = randint(0, 5, {n}).to(device);
+      run.losses.push_back(graph({x, y}).item());
+      schedule.step();
+      memory::release_cache(device);
+      const Tensor other = full({1 << 14}, 1e30, device);
+    }
+    run.weights = net.state_dict();
+    run.replayed = graph.replayed();
+    run.hindrance = graph.hindrance();
+    return run;
+  }
+
+  static void expect_equal(const Run& a, const Run& b) {
+    EXPECT_EQ(a.losses, b.losses);
+    ASSERT_EQ(a.weights.size(), b.weights.size());
+    for (size_t i = 0; i < a.weights.size(); ++i)
+      EXPECT_EQ(a.weights[i].value.to_vector<float>(), b.weights[i].value.to_vector<float>()) << a.weights[i].name;
+  }
+
+  Device device;
+};
+
+TEST_F(StepGraphDevice, ReplaysWhatAnEagerRunDoes) {
+  const auto same = [](int64_t) { return 4; };
+  const Run eager = train(false, 8, same), captured = train(true, 8, same);
+  EXPECT_EQ(eager.replayed, 0);
+  EXPECT_EQ(captured.hindrance, "");
+  EXPECT_EQ(captured.replayed, 6);
+  expect_equal(captured, eager);
+}
+
+TEST_F(StepGraphDevice, AnotherBatchSizeRunsAsItIs) {
+  const auto tail = [](int64_t step) { return step % 4 == 3 ? 3 : 4; };
+  const Run eager = train(false, 9, tail), captured = train(true, 9, tail);
+  EXPECT_EQ(captured.hindrance, "");
+  EXPECT_EQ(captured.replayed, 5);
+  expect_equal(captured, eager);
+}
+
+TEST_F(StepGraphDevice, AStepThatReadsBackFallsBackWithTheReason) {
+  const auto same = [](int64_t) { return 4; };
+  const Run eager = train(false, 5, same, true), captured = train(true, 5, same, true);
+  EXPECT_EQ(captured.replayed, 0);
+  EXPECT_NE(captured.hindrance.find("captur"), std::string::npos) << captured.hindrance;
+  expect_equal(captured, eager);
+}
+
+TEST(StepGraph, TheCpuHasNone) {
+  Net net;
+  optim::AdamW adam(net.parameters(), {});
+  StepGraph graph(cpu, adam, [&](const data::Batch& batch) {
+    adam.zero_grad();
+    const Tensor loss = nn::cross_entropy(net(batch.x), batch.y);
+    loss.backward();
+    return loss;
+  });
+  EXPECT_EQ(graph.hindrance(), "the CPU has no graphs");
+  EXPECT_GT(graph({randn({2, 1, 6, 6}), randint(0, 5, {2})}).item(), 0);
+}
+
+}  // namespace
+}  // namespace weft::train

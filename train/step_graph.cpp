@@ -1,0 +1,111 @@
+// Memory of a captured step comes from the blocks of its own stream, which nobody else is given while the graph lives.
+#include "train/step_graph.h"
+
+#include "tensor/backend.h"
+#include "tensor/kernels.h"
+#include "tensor/random.h"
+
+namespace weft::train {
+namespace {
+
+/// Steps that run as they are before one is captured: they make the optimizer's state and choose the libraries' plans.
+constexpr int64_t kWarmUp = 2;
+
+}  // namespace
+
+StepGraph::StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradients, std::string hindrance)
+    : device_(device),
+      optimizer_(optimizer),
+      gradients_(std::move(gradients)),
+      hindrance_(std::move(hindrance)),
+      stream_(device),
+      before_(device),
+      after_(device) {
+  if (device_ == cpu && hindrance_.empty()) hindrance_ = "the CPU has no graphs";
+  if (hindrance_.empty()) memory::keep_cache(stream_, true);
+}
+
+StepGraph::~StepGraph() {
+  if (device_ == cpu) return;
+  try {
+    stream_.synchronize();
+  } catch (const std::exception&) {  // a device that failed has told the one who waited for it
+  }
+  if (graph_) backend(device_.type).destroy_graph(graph_);
+  memory::keep_cache(stream_, false);
+}
+
+Tensor StepGraph::operator()(const data::Batch& batch) {
+  if (!hindrance_.empty() || (graph_ && !fits(batch))) return run(batch);
+  // The step's stream goes on where the current one is, and the current one behind the step.
+  const Stream current = current_stream(device_);
+  before_.record(current);
+  before_.wait(stream_);
+  Tensor loss;
+  {
+    const StreamGuard guard(stream_);
+    if (ran_++ < kWarmUp) {
+      loss = run(batch);
+    } else {
+      if (!graph_) {
+        capture(batch);
+      } else {
+        values_->refresh([this] { optimizer_.step(); });
+      }
+      if (!graph_) {
+        loss = run(batch);
+      } else {
+        kernels::copy(batch.x, batch_.x);
+        kernels::copy(batch.y, batch_.y);
+        values_->write();
+        backend(device_.type).launch_graph(graph_, stream_.handle());
+        ++replayed_;
+        loss = loss_;
+      }
+    }
+    after_.record(stream_);
+  }
+  after_.wait(current);
+  return loss;
+}
+
+Tensor StepGraph::run(const data::Batch& batch) {
+  const Tensor loss = gradients_(batch);
+  optimizer_.step();
+  return loss;
+}
+
+bool StepGraph::fits(const data::Batch& batch) const {
+  return batch.x.sizes() == batch_.x.sizes() && batch.y.sizes() == batch_.y.sizes() &&
+         batch.x.dtype() == batch_.x.dtype() && batch.y.dtype() == batch_.y.dtype();
+}
+
+/// Leaves `graph_` null, with the reason, where the step cannot be captured; then nothing else has changed.
+void StepGraph::capture(const data::Batch& batch) {
+  const Philox draws = default_generator().state();
+  std::vector<Named> state = optimizer_.state_dict();
+  for (Named& named : state) named.value = named.value.clone();
+  const Backend& runtime = backend(device_.type);
+  batch_ = {empty_like(batch.x), empty_like(batch.y)};
+  values_.emplace(device_);
+  try {
+    runtime.begin_capture(stream_.handle());
+    try {
+      values_->record([this] {
+        loss_ = gradients_(batch_);
+        optimizer_.step();
+      });
+    } catch (...) {
+      runtime.abandon_capture(stream_.handle());
+      throw;
+    }
+    graph_ = runtime.end_capture(stream_.handle());
+  } catch (const Error& error) {
+    hindrance_ = error.what();
+    default_generator().set_state(draws);
+    optimizer_.load_state_dict(state);
+    loss_ = {};
+  }
+}
+
+}  // namespace weft::train
