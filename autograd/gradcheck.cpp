@@ -42,7 +42,7 @@ GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& in
   WEFT_CHECK(y.dtype() == DType::f64, "gradcheck", "the function must give f64 for f64 inputs, it gave {}",
              name(y.dtype()));
   const std::vector<double> weights = make_weights(y.numel());
-  if (y.requires_grad()) backward({y}, {from(weights, y.sizes())});
+  if (y.requires_grad()) backward({y}, {from(weights, y.sizes()).to(y.device())});
 
   GradcheckResult result;
   double worst = 0;
@@ -57,7 +57,7 @@ GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& in
     auto value_at = [&](size_t i, double v) {
       std::vector<double> moved = centre;
       moved[i] = v;
-      Tensor at = from(moved, x.sizes());
+      const Tensor at = from(moved, x.sizes()).to(x.device());
       x.copy_(at);
       return weighted_sum(f(leaves), weights);
     };
@@ -73,7 +73,7 @@ GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& in
                                      centre[i], analytic[i], numeric)};
       }
     }
-    x.copy_(from(centre, x.sizes()));
+    x.copy_(from(centre, x.sizes()).to(x.device()));
   }
   return result;
 }

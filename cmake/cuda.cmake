@@ -97,7 +97,7 @@ set(WEFT_CUDNN
 add_library(weft_cuda MODULE ${WEFT_GPU_KERNELS} ${WEFT_GPU_RUNTIME} ${WEFT_CUDNN} tensor/cuda/cublas.cpp)
 target_compile_definitions(weft_cuda PRIVATE WEFT_GPU=cuda_kernels)
 target_compile_options(weft_cuda PRIVATE
-  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra>
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra -Xptxas=--warn-on-spills>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra>)
 if(WEFT_WERROR)
   target_compile_options(weft_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)

@@ -43,15 +43,17 @@ function next_match(pattern, i) {
   return i + RSTART
 }
 
-function barriers(    i, open, end, call) {
+function barriers(    i, open, end, call, kind) {
   for (i = 0; (i = next_match("__(syncthreads|syncwarp|threadfence)(_or|_and|_count|_block|_system)?[(]", i));) {
     call = substr(code, i, found)
+    kind = call ~ /fence/ ? "fence" : "barrier"
+    if (!wanted(kind)) continue
     open = i + found - 1
     end = close_of(code, open)
     if (call ~ /_(or|and|count)/)
-      wrap(i, end, "(::simt::mutant(" site("barrier") ") ? static_cast<int>" substr(code, open, end - open + 1) " : ")
+      wrap(i, end, "(::simt::mutant(" site(kind) ") ? static_cast<int>" substr(code, open, end - open + 1) " : ")
     else
-      wrap(i, end, "(::simt::mutant(" site(call ~ /fence/ ? "fence" : "barrier") ") ? void() : ")
+      wrap(i, end, "(::simt::mutant(" site(kind) ") ? void() : ")
   }
 }
 

@@ -6,10 +6,12 @@
 #
 #   tests/simt/mutants.sh [options]
 #     --kind K     of barrier fence mask atomic guard bound index; may be given several times. Else the first five
-#     --file F     a source of tensor/cuda (sort.cuh); may be given several times. Else all
-#     --line TEXT  only places whose line holds the text
+#     --file F     a source of tensor/cuda (sort.cuh) to make mistakes in; may be given several times. Else all
+#     --in F.cu    build only this source with them, of those that include such a file; may be given several times
+#     --only P     only places whose "kind file text" matches the pattern, as for grep -E
 #     --every N    one of N mutants
 #     --cases P    only op cases and tests whose name matches the pattern, as for grep -E
+#     --judges J   of plain thread address; else the first two, and the third for guards, bounds and indices
 #     --list       what would be tried
 #
 # One build holds all mutants: mutants.awk writes a switch at each place, and mutant.h reads which one is on. It lies in
@@ -18,21 +20,25 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 root=$PWD build=$PWD/build/release work=$PWD/build/release/mutants
-kinds=() files=() line='' every=1 pattern='' list_only=0
+kinds=() judges=() files=() sources=() only='.' every=1 pattern='' list_only=0
 while (($#)); do
   case $1 in
     --kind) kinds+=("$2"); shift 2 ;;
     --file) files+=("tensor/cuda/$(basename "$2")"); shift 2 ;;
-    --line) line=$2; shift 2 ;;
+    --in) sources+=("tensor/cuda/$(basename "$2")"); shift 2 ;;
+    --only) only=$2; shift 2 ;;
     --every) every=$2; shift 2 ;;
     --cases) pattern=$2; shift 2 ;;
+    --judges) read -ra judges <<<"$2"; shift 2 ;;
     --list) list_only=1; shift ;;
     *) echo "mutants: there is no option $1" >&2; exit 2 ;;
   esac
 done
 ((${#kinds[@]})) || kinds=(barrier fence mask atomic guard)
+((${#sources[@]})) || sources=(tensor/cuda/*.cu)
 ((${#files[@]})) || mapfile -t files < <(printf '%s\n' tensor/cuda/*.cu tensor/cuda/*.cuh)
 jobs=$(nproc)
+programs=(ops_test optim_test)
 mkdir -p "$work"
 
 # ---- the switches ----
@@ -43,8 +49,8 @@ for file in "${files[@]}"; do
   awk -v name="$file" -v first=$(($(wc -l <"$work/sites") + 1)) -v list="$work/sites" \
     -v kinds=" ${kinds[*]} " -f tests/simt/mutants.awk "$file" >"$work/source/$file"
 done
-awk -F '\t' -v line="$line" -v every="$every" \
-  '(line == "" || index($5, line)) && n++ % every == 0' "$work/sites" >"$work/wanted"
+only=$only awk -F '\t' -v every="$every" \
+  '$2 " " $3 " " $5 ~ ENVIRON["only"] && n++ % every == 0' "$work/sites" >"$work/wanted"
 if ((list_only)); then
   cut -f 2- "$work/wanted"
   exit
@@ -55,15 +61,14 @@ for file in "${files[@]}"; do
   cut -f 3 "$work/wanted" | grep -xF "$file" >/dev/null || rm "$work/source/$file"
 done
 
-ninja -C "$build" weft_simt ops_test >"$work/build.log" || { cat "$work/build.log" >&2; exit 1; }
+ninja -C "$build" weft_simt "${programs[@]}" >"$work/build.log" || { cat "$work/build.log" >&2; exit 1; }
 
 # ---- plug-ins with all switches: plain, and for each sanitizer ----
-judges=(plain thread)
-[[ " ${kinds[*]} " != *' '@(guard|bound|index)' '* ]] || judges+=(address)
-export judges_text="${judges[*]}"
+((${#judges[@]})) || { judges=(plain thread); [[ " ${kinds[*]} " != *' '@(guard|bound|index)' '* ]] || judges+=(address); }
+export judges_text="${judges[*]}" programs_text="${programs[*]}"
 objects=()  # of sources that are, or include, a file with switches
 prefix=tests/simt/CMakeFiles/weft_simt.dir/__/__
-for source in tensor/cuda/*.cu; do
+for source in "${sources[@]}"; do
   object=$prefix/$source.o
   [[ -f $build/$object ]] || continue
   for file in $(cd "$work/source" && ls tensor/cuda/*); do
@@ -107,23 +112,27 @@ built=$SECONDS
 
 # ---- running ----
 library() { g++ -print-file-name="lib$1.so"; }
-# ops JUDGE ORDER FILTER [VARIABLE=VALUE…]: the tests on the plug-in of a judge.
+# ops JUDGE ORDER CASES [VARIABLE=VALUE…]: tests on the plug-in of a judge, up to the first program that fails. A case is
+# PROGRAM:TEST, where an op case stands for its tests.
 ops() {
-  local judge=$1 order=$2 filter=$3 preload=''
+  local judge=$1 order=$2 cases=$3 preload='' program filter
   shift 3
   case $judge in
     thread) preload=$(library tsan) ;;
     address) preload=$(library asan) ;;
   esac
-  env "$@" SIMT_ORDER="$order" WEFT_TEST_DEVICE=simt OMP_NUM_THREADS=1 LD_LIBRARY_PATH="$work/$judge" LD_PRELOAD="$preload" \
-    TSAN_OPTIONS=halt_on_error=1 ASAN_OPTIONS=detect_leaks=0 \
-    timeout 120 "$build/bin/ops_test" --gtest_brief=1 --gtest_fail_fast --gtest_filter="$filter" 2>&1
+  for program in $programs_text; do
+    [[ $'\n'$cases == *$'\n'"$program":* ]] || continue
+    filter=$(sed -n "s/^$program://p" <<<"$cases" | sed '/[.]/!s|^|All/*/|' | paste -sd :)
+    env "$@" SIMT_ORDER="$order" WEFT_TEST_DEVICE=simt OMP_NUM_THREADS=1 LD_LIBRARY_PATH="$work/$judge" LD_PRELOAD="$preload" \
+      TSAN_OPTIONS=halt_on_error=1 ASAN_OPTIONS=detect_leaks=0 \
+      timeout 200 "$build/bin/$program" --gtest_brief=1 --gtest_fail_fast --gtest_filter="$filter-*OpDifferencesTest*" 2>&1 || return
+  done
 }
-filter_of() { sed '/[.]/!s|^|All/*/|' | paste -sd: | sed 's/$/-*OpDifferencesTest*/'; }
 # reach CASE: the switches that a case passes, and how long it takes.
 reach() {
   local file=$work/reached/$1 status=0
-  ops plain forward "$(filter_of <<<"$1")" SIMT_REACHED="$file" >"$file.log" || status=$?
+  ops plain forward "$1" SIMT_REACHED="$file" >"$file.log" || status=$?
   if ((status)); then
     echo "mutants: $1 fails by itself, and is left out" >&2
     rm -f "$file"
@@ -131,7 +140,7 @@ reach() {
     sed -n 's/.*ran[.] (\([0-9]*\) ms total).*/\1/p' "$file.log" >"$file.ms"
   fi
 }
-# fails NUMBER JUDGE ORDER FILTER: whether the tests fail with the mutant, and do not without it.
+# fails NUMBER JUDGE ORDER CASES: whether the tests fail with the mutant, and do not without it.
 fails() {
   local status=0 alone alone_status=0
   [[ " $judges_text " == *" $2 "* ]] || return 1
@@ -143,7 +152,7 @@ fails() {
     echo $alone_status >"$alone"
   fi
   if [[ $(<"$alone") != 0 ]]; then
-    echo "mutants: fails without a mutant as well: $2 $3 $4" >&2
+    echo "mutants: fail without a mutant as well, $2 $3: ${4//$'\n'/ }" >&2
     return 1
   fi
   verdict="killed: $3"
@@ -156,8 +165,7 @@ judge() {
   cases=$(cat "$work/passes/$1" 2>/dev/null || true)
   verdict='not reached'
   if [[ -n $cases ]]; then
-    few=$(head -n 8 <<<"$cases" | filter_of)
-    cases=$(filter_of <<<"$cases")
+    few=$(head -n 8 <<<"$cases")
     fails "$1" plain forward "$few" || fails "$1" plain reverse "$few" || fails "$1" plain random "$few" ||
       fails "$1" thread forward "$few" || fails "$1" address forward "$few" ||
       fails "$1" plain forward "$cases" || fails "$1" plain reverse "$cases" || fails "$1" plain random "$cases" ||
@@ -165,14 +173,15 @@ judge() {
   fi
   echo "$verdict" >"$work/verdicts/$1"
 }
-export -f ops library reach filter_of fails judge
+export -f ops library reach fails judge
 
 rm -rf "$work"/{reached,passes,verdicts,logs,alone}
 mkdir -p "$work"/{reached,passes,verdicts,logs,alone}
 # shellcheck disable=SC2016
-WEFT_TEST_DEVICE=simt "$build/bin/ops_test" --gtest_list_tests --gtest_filter='All/*:*Device*-*OpDifferencesTest*' |
-  awk '/^[^ ]/ {suite = $1} /^  / {split($1, part, "/"); print part[2] != "" ? part[2] : suite $1}' | sort -u |
-  grep -E "$pattern" | xargs -P "$jobs" -I{} bash -c 'reach "$1"' _ {}
+for program in "${programs[@]}"; do
+  WEFT_TEST_DEVICE=simt "$build/bin/$program" --gtest_list_tests --gtest_filter='All/*:*Device*-*OpDifferencesTest*' |
+    awk -v program="$program:" '/^[^ ]/ {suite = $1} /^  / {split($1, part, "/"); print program (part[2] != "" ? part[2] : suite $1)}'
+done | sort -u | grep -E "$pattern" | xargs -P "$jobs" -I{} bash -c 'reach "$1"' _ {}
 # The cases of each switch, cheap ones first.
 for times in "$work"/reached/*.ms; do
   case=${times%.ms}
