@@ -142,7 +142,7 @@ __device__ __forceinline__ C shift_for(C most) {
 }
 
 template <int V, int kThreads, class T>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, 3)
     cross_entropy_kernel(const T* x, Labels labels, IndexCheck check, T* out, Totals* parts, compute_t<T>* stats) {
   using C = compute_t<T>;
   constexpr int kRows = kBlock / kThreads;
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 template <int V, int kThreads, class T>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, 3)
     cross_entropy_grad_kernel(const T* dy, const T* x, Labels labels, const double* total, const compute_t<T>* stats,
                               T* dx) {
   using C = compute_t<T>;

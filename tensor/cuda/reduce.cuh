@@ -141,8 +141,8 @@ __device__ __forceinline__ void add_chunks(const P& policy, typename P::State& s
 }
 
 template <class T, int V, class P>
-__global__ void __launch_bounds__(kBlock) reduce_rows_kernel(P policy, ReduceWalk kept, ReduceWalk reduced,
-                                                             ReduceWork work, const T* x, typename P::State* parts) {
+__global__ void __launch_bounds__(kBlock, 3) reduce_rows_kernel(P policy, ReduceWalk kept, ReduceWalk reduced,
+                                                                ReduceWork work, const T* x, typename P::State* parts) {
   using State = typename P::State;
   const int lane = static_cast<int>(threadIdx.x) % work.group;
   const int64_t output = blockIdx.x * int64_t{kBlock / work.group} + static_cast<int>(threadIdx.x) / work.group;
@@ -199,8 +199,9 @@ __device__ __forceinline__ void add_rows(const P& policy, typename P::State (&st
 }
 
 template <class T, int V, class P>
-__global__ void __launch_bounds__(kBlock) reduce_columns_kernel(P policy, ReduceWalk kept, ReduceWalk reduced,
-                                                                ReduceWork work, const T* x, typename P::State* parts) {
+__global__ void __launch_bounds__(kBlock, 3)
+    reduce_columns_kernel(P policy, ReduceWalk kept, ReduceWalk reduced, ReduceWork work, const T* x,
+                          typename P::State* parts) {
   using State = typename P::State;
   const int lane = static_cast<int>(threadIdx.y), lanes = static_cast<int>(blockDim.y);
   const int64_t output = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
