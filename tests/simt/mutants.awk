@@ -73,16 +73,17 @@ function atomics(    i) {
 }
 
 # A call of an IndexCheck, and 0 <= i < size in the forms that the kernels write it.
-function guards(    i, end, place) {
+function guards(    i, end, place, size) {
   place = "[A-Za-z_][A-Za-z_0-9.]*"
+  size = "(static_cast<[A-Za-z_0-9]+>[(][^()]*[)]|" place "(\\[[^]]*\\])?)"
   for (i = 0; checks != "" && (i = next_match("(^|[^A-Za-z_0-9.])(" checks ")[(]", i));) {
     end = close_of(code, i + found - 1)
     if (substr(code, i, 1) !~ /[A-Za-z_]/) ++i
     if (end) wrap(i, end, "(::simt::mutant(" site("guard") ") || ")
   }
-  for (i = 0; (i = next_match(place " >= 0 && " place " < " place, i)); i += found)
+  for (i = 0; (i = next_match(place " >= 0 && " place " < " size, i)); i += found)
     wrap(i, i + found - 1, "(::simt::mutant(" site("guard") ") || ")
-  for (i = 0; (i = next_match(place " < 0 [|][|] " place " >= " place, i)); i += found) {
+  for (i = 0; (i = next_match(place " < 0 [|][|] " place " >= " size, i)); i += found) {
     insert(i, "(!::simt::mutant(" site("guard") ") && (")
     close_at(i + found, "))")
   }

@@ -165,7 +165,7 @@ judge() {
   cases=$(cat "$work/passes/$1" 2>/dev/null || true)
   verdict='not reached'
   if [[ -n $cases ]]; then
-    few=$(head -n 8 <<<"$cases")
+    few=$(<"$work/few/$1")
     fails "$1" plain forward "$few" || fails "$1" plain reverse "$few" || fails "$1" plain random "$few" ||
       fails "$1" thread forward "$few" || fails "$1" address forward "$few" ||
       fails "$1" plain forward "$cases" || fails "$1" plain reverse "$cases" || fails "$1" plain random "$cases" ||
@@ -175,21 +175,25 @@ judge() {
 }
 export -f ops library reach fails judge
 
-rm -rf "$work"/{reached,passes,verdicts,logs,alone}
-mkdir -p "$work"/{reached,passes,verdicts,logs,alone}
+rm -rf "$work"/{reached,passes,few,verdicts,logs,alone}
+mkdir -p "$work"/{reached,passes,few,verdicts,logs,alone}
 # shellcheck disable=SC2016
 for program in "${programs[@]}"; do
   WEFT_TEST_DEVICE=simt "$build/bin/$program" --gtest_list_tests --gtest_filter='All/*:*Device*-*OpDifferencesTest*' |
     awk -v program="$program:" '/^[^ ]/ {suite = $1} /^  / {split($1, part, "/"); print program (part[2] != "" ? part[2] : suite $1)}'
 done | sort -u | grep -E "$pattern" | xargs -P "$jobs" -I{} bash -c 'reach "$1"' _ {}
-# The cases of each switch, cheap ones first.
+# The cases of each switch, cheap ones first, and which of them are cheap: up to 8, of 2 seconds together.
 for times in "$work"/reached/*.ms; do
   case=${times%.ms}
   [[ ! -f $case ]] || awk -v name="${case##*/}" -v ms="$(<"$times")" '{print $1, ms, name}' "$case"
-done | sort -n -k 1,1 -k 2,2 | awk -v folder="$work/passes/" '{print $3 >> (folder $1); close(folder $1)}'
+done | sort -n -k 1,1 -k 2,2 | awk -v folder="$work/" '
+  $1 != last {last = $1; count = spent = 0}
+  {print $3 >> (folder "passes/" $1); close(folder "passes/" $1)}
+  count == 0 || (count < 8 && spent + $2 < 2000) {++count; spent += $2; print $3 >> (folder "few/" $1); close(folder "few/" $1)}'
 measured=$SECONDS
 # shellcheck disable=SC2016
-cut -f 1 "$work/wanted" | xargs -P "$jobs" -I{} bash -c 'judge "$1"' _ {}
+cut -f 1 "$work/wanted" | xargs -P "$jobs" -I{} bash -c 'judge "$1"' _ {} 2>"$work/messages"
+grep '^mutants: ' "$work/messages" >&2 || true  # not that a mutant crashed
 
 # ---- the report ----
 while IFS=$'\t' read -r number kind file place text; do
