@@ -251,6 +251,19 @@ TEST(IndexDevice, TheRestIsReadAndAddedAllTheSame) {
   EXPECT_EQ(z.to_vector<float>(), (Floats{1, 2, 2, 3, 5, 6}));
 }
 
+// Many indices become 32-bit row numbers, in which 2^60 + 1 would be 1.
+TEST(IndexDevice, ManyIndicesAddNothingForWrongOnes) {
+  const Device device = testing::test_device();
+  if (device == cpu) GTEST_SKIP() << "the CPU throws at once";
+  Ints index(70, 1);
+  index[0] = (int64_t{1} << 60) + 1;
+  index[1] = -1;
+  index[2] = 3;
+  const Tensor y = index_add(zeros({3, 2}, device), 0, from(index, {70}, device), ones({70, 2}, device));
+  EXPECT_ERROR(synchronize(device), "[index_add] index");
+  EXPECT_EQ(y.to_vector<float>(), (Floats{0, 0, 67, 67, 0, 0}));
+}
+
 TEST(IndexDevice, WholeNumbersAndOtherDtypes) {
   const Device device = testing::test_device();
   for (const DType dtype : {i64, i32, u8}) {
