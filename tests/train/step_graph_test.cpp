@@ -25,7 +25,7 @@ namespace {
 /// All that changes from step to step: dropout's mask, running statistics, corrections of Adam, the learning rate.
 struct Net : nn::Module {
   nn::Conv2d& conv = add<nn::Conv2d>("conv", {.in = 1, .out = 4, .kernel = 3});
-  nn::BatchNorm2d& norm = add<nn::BatchNorm2d>("norm", {.features = 4});
+  nn::BatchNorm2d& norm = add<nn::BatchNorm2d>("norm", {.channels = 4});
   nn::Dropout& dropout = add<nn::Dropout>("dropout", {.p = 0.25});
   nn::Linear& fc = add<nn::Linear>("fc", {.in = 64, .out = 5});
   Tensor forward(const Tensor& x) override { return fc(dropout(relu(norm(conv(x)))).flatten(1)); }
@@ -57,7 +57,9 @@ class StepGraphDevice : public testing::Test {
       adam.zero_grad();
       const Tensor loss = nn::cross_entropy(net(batch.x), batch.y);
       loss.backward();
-      if (reads_back) EXPECT_GT(loss.item(), 0);
+      if (reads_back) {
+        EXPECT_GT(loss.item(), 0);
+      }
       return loss;
     };
     Run run;
