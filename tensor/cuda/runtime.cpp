@@ -185,23 +185,13 @@ Fault* fault_record() { return record().device; }
 
 }  // namespace cuda
 
-namespace WEFT_GPU {  // until all kernels are there
-#define WEFT_KERNEL(name, ...) __attribute__((weak)) void name(__VA_ARGS__);
-#include "tensor/kernels.def"
-#undef WEFT_KERNEL
-}  // namespace WEFT_GPU
 namespace {
-
-template <class... Args>
-auto or_missing(void (*kernel)(Args...)) {
-  return kernel ? kernel : +[](Args...) { fail("device", "this kernel is not there yet"); };
-}
 
 const Backend kBackend{
     .table_bytes = sizeof(Backend),
     .kernels =
         {
-#define WEFT_KERNEL(name, ...) .name = or_missing(&WEFT_GPU::name),
+#define WEFT_KERNEL(name, ...) .name = &WEFT_GPU::name,
 #include "tensor/kernels.def"
 #undef WEFT_KERNEL
         },

@@ -17,19 +17,19 @@ namespace {
 
 constexpr int64_t kSteps = 20, kBatch = 4;
 
-struct Run {
+struct Trained {
   std::vector<double> losses;
   double mean = 0;
   std::vector<Named> weights;
 };
 
-Run run(Device device) {
+Trained train_on(Device device) {
   manual_seed(5);
   models::MnistNet net;
   net.to(device);
   optim::AdamW adam(net.parameters(), {.lr = 1e-3});
   LossMean mean(device);
-  Run run;
+  Trained run;
   for (int64_t step = 0; step < kSteps; ++step) {
     const Tensor x = randn({kBatch, 1, 28, 28}).to(device), y = randint(0, 10, {kBatch}).to(device);
     adam.zero_grad();
@@ -50,7 +50,7 @@ TEST(MnistNetDevice, TwentyStepsAreTheCpus) {
   const char* wanted = std::getenv("WEFT_TEST_DEVICE");
   const Device device = wanted ? device_from(wanted) : Device{DeviceType::simt, 0};
   if (const std::string why = why_unavailable(device); !why.empty()) GTEST_SKIP() << "skipped: " << why;
-  const Run there = run(device), here = run(cpu);
+  const Trained there = train_on(device), here = train_on(cpu);
   EXPECT_NEAR(there.mean, here.mean, 1e-4 * here.mean);
   for (size_t i = 0; i < here.losses.size(); ++i)
     EXPECT_NEAR(there.losses[i], here.losses[i], 1e-3 * here.losses[i]) << "step " << i;
