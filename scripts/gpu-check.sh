@@ -34,8 +34,8 @@ trap 'rm -rf "$scratch"' EXIT
 # ---- where the programs are ----
 if ((build)); then "$root/weft" build release; fi
 folder=$root/build/release
-# Libraries that a program wants beside the C library and CUDA's own.
-needed() { ldd "$@" | awk '$3 ~ /^\// {print $3}' | sort -u | grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux.*|libcu.*|libnv.*)[.]so'; }
+# Libraries that a program wants beside those of C, C++ and CUDA.
+needed() { ldd "$@" | awk '$3 ~ /^\// {print $3}' | sort -u | grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libstdc[+]{2}|libgcc_s|ld-linux.*|libcudnn.*|libcublas.*|libnv.*)[.]so'; }
 if [[ -n $pack ]]; then
   mkdir -p "$scratch/pack/bin" "$scratch/pack/data"
   for program in "${programs[@]}"; do cp "$folder/bin/$program" "$scratch/pack/bin"; done
