@@ -3,10 +3,13 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS weft weft_settings EXPORT weft_targets)
+if(TARGET weft_cuda)
+  install(TARGETS weft_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR})  # beside libweft, where it is looked for
+endif()
 install(FILES weft.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft)
 foreach(folder tensor autograd nn optim data models train)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft
-          FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+          FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "tensor/cuda" EXCLUDE)
 endforeach()
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)

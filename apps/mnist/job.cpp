@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <optional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
@@ -76,7 +76,7 @@ struct Outcome {
   double train_loss = std::nan("");
   int64_t steps = 0, skipped_steps = 0, samples = 0;
   std::string steps_not_captured;  // why, where --cuda-graphs asked for them
-  double training_seconds = 0;  // without evaluation
+  double training_seconds = 0;     // without evaluation
   double seconds = 0;
 };
 

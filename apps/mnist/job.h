@@ -15,7 +15,7 @@ struct Options {
   int64_t epochs = 3;
   int64_t batch = 64;
   std::string optimizer = "adamw";
-  double lr = 0;  ///< 0: the optimizer's usual one
+  double lr = 0;    ///< 0: the optimizer's usual one
   std::string amp;  ///< bf16 or fp16: products in 16 bits; empty: all in f32
   uint64_t seed = 1;
   std::string device = "auto";  ///< a CUDA device where there is one, else the CPU

@@ -77,8 +77,9 @@ bool forward_onednn(const Tensor& x_any, const Tensor& weight_any, const Tensor&
   const Problem problem('f', x.sizes(), weight_any.sizes(), out.sizes(), bias.defined(), out.dtype(), c, activation);
   const onednn::Prepared& p = onednn::prepared(problem.key, [&] {
     const auto pd = problem.forward(onednn::attributes(activation));
-    return onednn::Prepared{dnnl::convolution_forward(pd), problem.x, pd.weights_desc(), problem.bias, problem.y,
-                            pd.scratchpad_desc(), onednn::is_plain_loops(pd)};
+    return onednn::Prepared{
+        dnnl::convolution_forward(pd), problem.x, pd.weights_desc(), problem.bias, problem.y, pd.scratchpad_desc(),
+        onednn::is_plain_loops(pd)};
   });
   if (p.plain_loops && out.dtype() != DType::f32) return false;
   onednn::run(p, {{DNNL_ARG_SRC, x.raw_data(), problem.x, &p.source},

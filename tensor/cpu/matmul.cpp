@@ -58,7 +58,7 @@ bool matmul_onednn(const Tensor& a_any, const Tensor& b_any, const Tensor& bias,
         ? dnnl::matmul::primitive_desc(onednn::engine(), a_desc, b_desc, bias_desc, out_desc, attr)
         : dnnl::matmul::primitive_desc(onednn::engine(), a_desc, b_desc, out_desc, attr);
 #endif
-    return onednn::Prepared{dnnl::matmul(pd), a_desc, b_desc, bias_desc, out_desc, pd.scratchpad_desc(),
+    return onednn::Prepared{dnnl::matmul(pd),          a_desc, b_desc, bias_desc, out_desc, pd.scratchpad_desc(),
                             onednn::is_plain_loops(pd)};
   });
   if (p.plain_loops) {

@@ -144,7 +144,8 @@ void gather_windows(const Sizes& s, const PoolWindow& p, T* dx, const One& one, 
   });
 }
 
-/// v where it wins, else 0; of 16-bit types by their bits, which becomes vector code where a choice of objects does not.
+/// v where it wins, else 0; of 16-bit types by their bits, which becomes vector code where a choice of objects does
+/// not.
 template <class T>
 T share(bool wins, T v) {
   if constexpr (sizeof(T) == 2) {

@@ -39,8 +39,8 @@ int device_count() {
     (void)cudaGetLastError();
     int needed = 0;
     CUDA_CHECK(cudaRuntimeGetVersion(&needed));
-    throw Error(
-        fmt::format("the NVIDIA driver is older than CUDA {}.{} wants, or is not running", needed / 1000, needed % 1000 / 10));
+    throw Error(fmt::format("the NVIDIA driver is older than CUDA {}.{} wants, or is not running", needed / 1000,
+                            needed % 1000 / 10));
   }
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
     (void)cudaGetLastError();

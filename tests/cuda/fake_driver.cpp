@@ -1,5 +1,5 @@
-// Stands in for the NVIDIA driver, libcuda.so.1, on a machine that has none: one that finds no GPU, or, where FAKE_DRIVER
-// is "old", one of another year. The CUDA runtime asks it for its functions by name.
+// Stands in for the NVIDIA driver, libcuda.so.1, on a machine that has none: one that finds no GPU, or, where
+// FAKE_DRIVER is "old", one of another year. The CUDA runtime asks it for its functions by name.
 #include <cstdlib>
 #include <cstring>
 
