@@ -13,14 +13,16 @@ constexpr int64_t kWarmUp = 2;
 
 }  // namespace
 
-StepGraph::StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradients, std::string hindrance)
+StepGraph::StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradients, Options options)
     : device_(device),
       optimizer_(optimizer),
       gradients_(std::move(gradients)),
-      hindrance_(std::move(hindrance)),
+      step_(std::move(options.step)),
+      hindrance_(std::move(options.hindrance)),
       stream_(device),
       before_(device),
       after_(device) {
+  WEFT_CHECK(!step_.squared_norm.defined(), "step_graph", "a squared norm of the caller's own changes from step to step");
   if (device_ == cpu && hindrance_.empty()) hindrance_ = "the CPU has no graphs";
   if (hindrance_.empty()) memory::keep_cache(stream_, true);
 }
@@ -50,7 +52,7 @@ Tensor StepGraph::operator()(const data::Batch& batch) {
       if (!graph_) {
         capture(batch);
       } else {
-        values_->refresh([this] { optimizer_.step(); });
+        values_->refresh([this] { optimizer_.step(step_); });
       }
       if (!graph_) {
         loss = run(batch);
@@ -71,7 +73,7 @@ Tensor StepGraph::operator()(const data::Batch& batch) {
 
 Tensor StepGraph::run(const data::Batch& batch) {
   const Tensor loss = gradients_(batch);
-  optimizer_.step();
+  optimizer_.step(step_);
   return loss;
 }
 
@@ -93,7 +95,7 @@ void StepGraph::capture(const data::Batch& batch) {
     try {
       values_->record([this] {
         loss_ = gradients_(batch_);
-        optimizer_.step();
+        optimizer_.step(step_);
       });
     } catch (...) {
       runtime.abandon_capture(stream_.handle());

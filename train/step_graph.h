@@ -21,8 +21,14 @@ class StepGraph {
   /// Forward and backward of a batch; the loss is one number. It may draw from the default generator only.
   using Gradients = std::function<Tensor(const data::Batch&)>;
 
-  /// `hindrance`: why the step is not to be captured, where the caller knows a reason.
-  StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradients, std::string hindrance = "");
+  struct Options {
+    optim::StepOptions step = {};  ///< of the optimizer: clipping; a norm of the caller's own cannot be captured
+    std::string hindrance = {};    ///< why steps are not to be captured, where the caller knows a reason
+  };
+
+  StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradients, Options options);
+  StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradients)
+      : StepGraph(device, optimizer, std::move(gradients), Options()) {}
   ~StepGraph();
   StepGraph(const StepGraph&) = delete;
   StepGraph& operator=(const StepGraph&) = delete;
@@ -43,6 +49,7 @@ class StepGraph {
   Device device_;
   optim::Optimizer& optimizer_;
   Gradients gradients_;
+  optim::StepOptions step_;
   std::string hindrance_;
   Stream stream_;         // its blocks are the graph's own
   Event before_, after_;  // of a step, in the current stream and in ours

@@ -19,6 +19,7 @@
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
 #include "tensor/atomic_file.h"
+#include "tensor/precision.h"
 #include "tensor/random.h"
 #include "tensor/safetensors.h"
 #include "tensor/threads.h"
@@ -176,6 +177,7 @@ void run(const Options& options) {
   if (o.eval_only) o.epochs = 0;
   if (o.threads > 0) set_num_threads(o.threads);
   set_flush_denormals(!o.keep_denormals);
+  allow_tf32(o.tf32);
   manual_seed(o.seed);
   const Device device = train::device_for(o.device);
   const models::Entry& entry = models::find(o.model);

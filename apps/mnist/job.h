@@ -20,6 +20,7 @@ struct Options {
   uint64_t seed = 1;
   std::string device = "auto";  ///< a CUDA device where there is one, else the CPU
   bool cuda_graphs = false;
+  bool tf32 = false;
   int threads = 0;  ///< 0: as many as the library takes by itself
   bool keep_denormals = false;
   std::string save;

@@ -119,6 +119,7 @@ mnist::Options parse(CLI::App& app, int argc, char** argv) {
   app.add_option("--device", o.device, "cpu, cuda, cuda:N, or auto: a CUDA device where there is one [auto]")
       ->type_name("NAME")
       ->group(machine);
+  app.add_flag("--tf32", o.tf32, "Lets a GPU round the factors of f32 products to 10 bits, for speed")->group(machine);
   app.add_flag("--cuda-graphs", o.cuda_graphs, "Captures a training step once and replays it as one launch")
       ->group(machine);
   add_number(app, "--threads", o.threads, 1, 4096, "Threads of the kernels [$OMP_NUM_THREADS, or one a core]")

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <thread>
 
+#include "tensor/backend.h"
+#include "tensor/stream.h"
 #include "tensor/tensor.h"
 #include "tests/expect_error.h"
 
@@ -39,6 +42,52 @@ TEST(Memory, EverySizeIsAlignedAndWritable) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(x.raw_data()) % 64, 0u);
     x.data<uint8_t>()[0] = x.data<uint8_t>()[bytes - 1] = 1;
   }
+}
+
+/// The emulated device, or what WEFT_TEST_DEVICE names.
+class MemoryDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* wanted = std::getenv("WEFT_TEST_DEVICE");
+    device = wanted ? device_from(wanted) : Device{DeviceType::simt, 0};
+    if (const std::string why = why_unavailable(device); !why.empty()) GTEST_SKIP() << "skipped: " << why;
+  }
+  Device device;
+};
+
+TEST_F(MemoryDevice, OutOfMemoryNamesTheDeviceAndWhoHoldsWhat) {
+  Tensor held;
+  {
+    const Scope scope(Scope::intern("Net.embedding"));
+    held = empty({30'000}, device);
+  }
+  const std::string text = error_of([&] { (void)empty({int64_t{1} << 40}, device); });
+  EXPECT_NE(text.find("no room for 4398046511104 bytes on " + name(device)), std::string::npos) << text;
+  EXPECT_NE(text.find("Net.embedding 120000"), std::string::npos) << text;
+  EXPECT_EQ(full({4}, 2, device).to_vector<float>()[3], 2) << "the device is of no use after the error";
+}
+
+TEST_F(MemoryDevice, AStreamsBlocksAreItsOwn) {
+  const Stream other(device);
+  void* block = nullptr;
+  {
+    const Tensor x = empty({1000}, device);
+    block = x.raw_data();
+  }
+  const StreamGuard guard(other);
+  const Tensor y = empty({1000}, device);
+#if !defined(__SANITIZE_ADDRESS__)
+  EXPECT_NE(y.raw_data(), block) << "a block went to another stream, whose work does not wait";
+#endif
+}
+
+TEST_F(MemoryDevice, PinnedMemoryIsCountedOnItsOwn) {
+  const int64_t live = memory::statistics().live, pinned = memory::pinned_statistics(device).live;
+  const Tensor x = empty_pinned({100}, f32, device);
+  EXPECT_EQ(x.device(), cpu);
+  EXPECT_TRUE(x.storage()->is_pinned());
+  EXPECT_EQ(memory::statistics().live, live);
+  EXPECT_EQ(memory::pinned_statistics(device).live, pinned + 400);
 }
 
 TEST(Memory, OutOfMemorySaysWhoHoldsWhat) {
