@@ -22,7 +22,8 @@ StepGraph::StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradi
       stream_(device),
       before_(device),
       after_(device) {
-  WEFT_CHECK(!step_.squared_norm.defined(), "step_graph", "a squared norm of the caller's own changes from step to step");
+  WEFT_CHECK(!step_.squared_norm.defined(), "step_graph",
+             "a squared norm of the caller's own changes from step to step");
   if (device_ == cpu && hindrance_.empty()) hindrance_ = "the CPU has no graphs";
   if (hindrance_.empty()) memory::keep_cache(stream_, true);
 }

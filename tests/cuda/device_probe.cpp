@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   fmt::print("cpu: {}\n", matmul(ones({2, 3}), ones({3, 2})).to_vector<float>()[0]);
   std::string line;
   for (std::ifstream maps("/proc/self/maps"); std::getline(maps, line);)
-    if (line.find("/libcu") != std::string::npos) {
+    if (line.find("/libcuda") != std::string::npos || line.find("/libcublas") != std::string::npos) {
       fmt::print("loaded:{}\n", line.substr(line.rfind(' ')));
       break;
     }

@@ -5,7 +5,7 @@
 
 namespace {
 
-constexpr int kSuccess = 0, kNoDevice = 100, kNotFound = 500;
+constexpr int kSuccess = 0, kInvalidValue = 1, kNoDevice = 100;
 
 int version(int* out) {
   const char* kind = std::getenv("FAKE_DRIVER");
@@ -13,11 +13,19 @@ int version(int* out) {
   return kSuccess;
 }
 int init(unsigned) { return kNoDevice; }
+int address_of(const char* name, void** out, int version, unsigned long flags, int* found);
 
 void* function(const char* name) {
   if (std::strcmp(name, "cuDriverGetVersion") == 0) return reinterpret_cast<void*>(&version);
-  if (std::strcmp(name, "cuInit") == 0) return reinterpret_cast<void*>(&init);
-  return reinterpret_cast<void*>(&init);  // nothing else is called before cuInit has failed
+  if (std::strcmp(name, "cuGetProcAddress") == 0) return reinterpret_cast<void*>(&address_of);
+  return reinterpret_cast<void*>(&init);  // cuInit; nothing else is called before it has failed
+}
+
+int address_of(const char* name, void** out, int, unsigned long, int* found) {
+  if (*name == 0) return kInvalidValue;
+  *out = function(name);
+  if (found) *found = 0;
+  return kSuccess;
 }
 
 }  // namespace
@@ -25,13 +33,7 @@ void* function(const char* name) {
 extern "C" {
 int cuDriverGetVersion(int* out) { return version(out); }
 int cuInit(unsigned flags) { return init(flags); }
-int cuGetProcAddress(const char* name, void** out, int, unsigned long) {
-  *out = function(name);
-  return kSuccess;
-}
-int cuGetProcAddress_v2(const char* name, void** out, int, unsigned long, int* found) {
-  *out = function(name);
-  if (found) *found = kSuccess;
-  return *out ? kSuccess : kNotFound;
+int cuGetProcAddress_v2(const char* name, void** out, int version, unsigned long flags, int* found) {
+  return address_of(name, out, version, flags, found);
 }
 }

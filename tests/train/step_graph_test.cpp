@@ -64,8 +64,7 @@ class StepGraphDevice : public testing::Test {
     };
     Run run;
     // Gradients are clipped; their norm is larger in most steps.
-    StepGraph graph(device, adam, gradients,
-                    {.step = {.max_norm = 0.5}, .hindrance = captured ? "" : "runs as it is"});
+    StepGraph graph(device, adam, gradients, {.step = {.max_norm = 0.5}, .hindrance = captured ? "" : "runs as it is"});
     for (int64_t step = 0; step < steps; ++step) {
       const int64_t n = batch_of(step);
       const Tensor x = randn({n, 1, 6, 6}).to(device), y = randint(0, 5, {n}).to(device);
