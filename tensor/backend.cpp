@@ -33,21 +33,42 @@ std::string missing_file(const std::string& text) {
   return end == std::string::npos ? std::string() : text.substr(0, end);
 }
 
+/// The folder of libweft itself, with a slash.
+std::string own_folder() {
+  Dl_info info{};
+  const auto here = reinterpret_cast<const void*>(&backend);
+  const std::string path = dladdr(here, &info) && info.dli_fname ? info.dli_fname : "";
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+/// By its name, for which LD_LIBRARY_PATH may have another one, then beside libweft. `why` is empty where that worked.
+void* open_library(const std::string& file, std::string& why) {
+  for (const std::string& path : {file, own_folder() + file}) {
+    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+      why.clear();
+      return library;
+    }
+    const char* said = dlerror();
+    why = said ? said : "no reason given";
+    const std::string missing = missing_file(why);
+    if (missing == path)
+      why = fmt::format("{} is not where libweft.so is", file);
+    else if (!missing.empty())
+      why = fmt::format("the library {} is missing; install it, or name its folder in LD_LIBRARY_PATH", missing);
+    if (missing != path) return nullptr;
+  }
+  return nullptr;
+}
+
 std::string open(Plugin& plugin) {
   if (!plugin.built)
     return "this build has no part for it (it was configured with WEFT_CUDA=OFF, or found no CUDA toolkit)";
   // A machine without the driver does not pay for loading the libraries, which takes a tenth of a second.
   if (plugin.driver && !dlopen(plugin.driver, RTLD_LAZY | RTLD_LOCAL))
     return fmt::format("the NVIDIA driver is not installed ({} was not found)", plugin.driver);
-  void* library = dlopen(plugin.file, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char* said = dlerror();
-    const std::string text = said ? said : "no reason given", missing = missing_file(text);
-    if (missing == plugin.file) return fmt::format("{} is not where libweft.so is", plugin.file);
-    if (!missing.empty())
-      return fmt::format("the library {} is missing; install it, or name its folder in LD_LIBRARY_PATH", missing);
-    return text;
-  }
+  std::string why;
+  void* const library = open_library(plugin.file, why);
+  if (!library) return why;
   const auto function = reinterpret_cast<BackendFunction*>(dlsym(library, kBackendSymbol));
   if (!function) return fmt::format("{} is no plug-in of Weft", plugin.file);
   try {
