@@ -57,6 +57,8 @@ using BackendFunction = const Backend*();
 
 /// Opens the plug-in of `type` at the first call; throws why there is none, the same at every call.
 const Backend& backend(DeviceType type);
+/// The same, with `device` as the one that this thread's calls are for.
+const Backend& backend_in_use(Device device);
 /// Empty where `device` can be used, else the reason.
 std::string why_unavailable(Device device);
 /// How many devices of a type this machine has; 0 where there are none.

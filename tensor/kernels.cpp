@@ -17,10 +17,7 @@ constexpr Table kCpu = {
 
 const Table& table(DeviceType type) { return type == DeviceType::cpu ? kCpu : backend(type).kernels; }
 
-const Table& table_in_use(Device device) {
-  use_device(device);
-  return backend(device.type).kernels;
-}
+const Table& table_in_use(Device device) { return backend_in_use(device).kernels; }
 
 void fail_devices(const char* kernel, Device a, Device b) {
   fail(kernel, fmt::format("operands are on {} and {}; move one with to(device)", name(a), name(b)));

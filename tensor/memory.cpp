@@ -59,14 +59,12 @@ class Source {
 
   void* take(int64_t bytes) const {
     if (device_ == cpu) return from_system(bytes);
-    use_device(device_);
-    const Backend& runtime = backend(device_.type);
+    const Backend& runtime = backend_in_use(device_);
     return pinned_ ? runtime.allocate_host(bytes) : runtime.allocate(bytes);
   }
   void give_back(void* block) const {
     if (device_ == cpu) return std::free(block);
-    use_device(device_);
-    const Backend& runtime = backend(device_.type);
+    const Backend& runtime = backend_in_use(device_);
     pinned_ ? runtime.release_host(block) : runtime.release(block);
   }
   /// "cpu", "cuda:0", "pinned for cuda:0".

@@ -60,19 +60,20 @@ void* use_device(Device device) {
 
 void* used_stream() { return used.stream; }
 
+const Backend& backend_in_use(Device device) {
+  use_device(device);
+  return backend(device.type);
+}
+
 Stream::Stream(Device device) : device_(device) {
   if (device == cpu) return;
-  use_device(device);
-  handle_ = {backend(device.type).create_stream(), [device](void* stream) {
-               use_device(device);
-               backend(device.type).destroy_stream(stream);
-             }};
+  handle_ = {backend_in_use(device).create_stream(),
+             [device](void* stream) { backend_in_use(device).destroy_stream(stream); }};
 }
 
 void Stream::synchronize() const {
   if (!handle_) return;
-  use_device(device_);
-  backend(device_.type).synchronize(handle());
+  backend_in_use(device_).synchronize(handle());
 }
 
 Stream current_stream(Device device) {
@@ -85,8 +86,7 @@ void synchronize(Device device) {
 
 void copy_async(const Tensor& from, Tensor& to, const Stream& stream) {
   WEFT_ASSERT(from.sizes() == to.sizes() && from.strides() == to.strides() && from.dtype() == to.dtype());
-  use_device(stream.device());
-  backend(stream.device().type).copy(to.raw_data(), from.raw_data(), from.bytes(), stream.handle());
+  backend_in_use(stream.device()).copy(to.raw_data(), from.raw_data(), from.bytes(), stream.handle());
 }
 
 StreamGuard::StreamGuard(const Stream& stream) : device_(stream.device()), before_(nullptr) {
@@ -105,30 +105,24 @@ StreamGuard::~StreamGuard() {
 
 Event::Event(Device device) : device_(device) {
   if (device == cpu) return;
-  use_device(device);
-  handle_ = {backend(device.type).create_event(), [device](void* event) {
-               use_device(device);
-               backend(device.type).destroy_event(event);
-             }};
+  handle_ = {backend_in_use(device).create_event(),
+             [device](void* event) { backend_in_use(device).destroy_event(event); }};
 }
 
 void Event::record(const Stream& stream) {
   WEFT_ASSERT(stream.device() == device_);
   if (!handle_) return;
-  use_device(device_);
-  backend(device_.type).record_event(handle_.get(), stream.handle());
+  backend_in_use(device_).record_event(handle_.get(), stream.handle());
 }
 
 void Event::wait(const Stream& stream) const {
   if (!handle_) return;
-  use_device(device_);
-  backend(device_.type).wait_event(stream.handle(), handle_.get());
+  backend_in_use(device_).wait_event(stream.handle(), handle_.get());
 }
 
 void Event::synchronize() const {
   if (!handle_) return;
-  use_device(device_);
-  backend(device_.type).synchronize_event(handle_.get());
+  backend_in_use(device_).synchronize_event(handle_.get());
 }
 
 double Event::since(const Event& start) const {

@@ -47,25 +47,11 @@ Tensor StepGraph::operator()(const data::Batch& batch) {
   Tensor loss;
   {
     const StreamGuard guard(stream_);
-    if (ran_++ < kWarmUp) {
-      loss = run(batch);
-    } else {
-      if (!graph_) {
-        capture(batch);
-      } else {
-        values_->refresh([this] { optimizer_.step(step_); });
-      }
-      if (!graph_) {
-        loss = run(batch);
-      } else {
-        kernels::copy(batch.x, batch_.x);
-        kernels::copy(batch.y, batch_.y);
-        values_->write();
-        backend(device_.type).launch_graph(graph_, stream_.handle());
-        ++replayed_;
-        loss = loss_;
-      }
-    }
+    if (graph_)
+      values_->refresh([this] { optimizer_.step(step_); });
+    else if (ran_++ >= kWarmUp)
+      capture(batch);
+    loss = graph_ ? replay(batch) : run(batch);
     after_.record(stream_);
   }
   after_.wait(current);
@@ -78,6 +64,15 @@ Tensor StepGraph::run(const data::Batch& batch) {
   return loss;
 }
 
+Tensor StepGraph::replay(const data::Batch& batch) {
+  kernels::copy(batch.x, batch_.x);
+  kernels::copy(batch.y, batch_.y);
+  values_->write();
+  backend(device_.type).launch_graph(graph_, stream_.handle());
+  ++replayed_;
+  return loss_;
+}
+
 bool StepGraph::fits(const data::Batch& batch) const {
   return batch.x.sizes() == batch_.x.sizes() && batch.y.sizes() == batch_.y.sizes() &&
          batch.x.dtype() == batch_.x.dtype() && batch.y.dtype() == batch_.y.dtype();
@@ -86,8 +81,7 @@ bool StepGraph::fits(const data::Batch& batch) const {
 /// Leaves `graph_` null, with the reason, where the step cannot be captured; then nothing else has changed.
 void StepGraph::capture(const data::Batch& batch) {
   const Philox draws = default_generator().state();
-  std::vector<Named> state = optimizer_.state_dict();
-  for (Named& named : state) named.value = named.value.clone();
+  const std::vector<Named> state = optimizer_.state_dict();  // its tensors stay as they are: nothing runs in a capture
   const Backend& runtime = backend(device_.type);
   batch_ = {empty_like(batch.x), empty_like(batch.y)};
   values_.emplace(device_);

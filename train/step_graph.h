@@ -43,6 +43,7 @@ class StepGraph {
 
  private:
   Tensor run(const data::Batch& batch);
+  Tensor replay(const data::Batch& batch);
   void capture(const data::Batch& batch);
   bool fits(const data::Batch& batch) const;
 

@@ -36,6 +36,15 @@ __device__ T block_reduce(T value, Op op, T identity) {
   return warp_reduce(lane < warps ? parts[lane] : identity, op);
 }
 
+/// Over a group of kThreads: a warp, or the whole block.
+template <int kThreads, class T, class Op>
+__device__ T group_reduce(T value, Op op, T identity) {
+  if constexpr (kThreads == kWarp)
+    return warp_reduce(value, op);
+  else
+    return block_reduce(value, op, identity);
+}
+
 template <class T>
 __device__ T block_sum(T value) {
   return block_reduce(value, Sum{}, T(0));

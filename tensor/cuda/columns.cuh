@@ -42,11 +42,7 @@ __global__ void __launch_bounds__(kBlock) im2col_kernel(Im2col a, const Bits* x,
   const uint32_t step = gridDim.x * blockDim.x;
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < a.chunks; i += step) {
     uint32_t rest = i;
-    const auto next = [&rest](const Divider& d) {
-      const uint32_t whole = d(rest), at = rest - whole * d.divisor;
-      rest = whole;
-      return static_cast<int32_t>(at);
-    };
+    const auto next = [&rest](const Divider& d) { return static_cast<int32_t>(d.split(rest)); };
     const int32_t channel = next(a.channels) * V, kw = next(a.kw), kh = next(a.kh), group = next(a.groups);
     rest += a.first;
     const int32_t place = next(a.image);
@@ -86,11 +82,7 @@ __global__ void __launch_bounds__(kBlock) col2im_kernel(Col2im a, const compute_
   const uint32_t step = gridDim.x * blockDim.x;
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < a.chunks; i += step) {
     uint32_t rest = i;
-    const auto next = [&rest](const Divider& d) {
-      const uint32_t whole = d(rest), at = rest - whole * d.divisor;
-      rest = whole;
-      return static_cast<int32_t>(at);
-    };
+    const auto next = [&rest](const Divider& d) { return static_cast<int32_t>(d.split(rest)); };
     const int32_t channel = next(a.channels) * V, group = next(a.groups), w = next(a.w);
     const int32_t h = next(a.rows) + a.first_row;
     const int64_t image = rest;

@@ -95,14 +95,6 @@ __device__ double row_gradient(const T* dy, const double* total, Reduction reduc
   return *total == 0 ? 0 : g / *total;
 }
 
-template <int kThreads, class T, class Op>
-__device__ T row_reduce(T value, Op op, T identity) {
-  if constexpr (kThreads == kWarp)
-    return warp_reduce(value, op);
-  else
-    return block_reduce(value, op, identity);
-}
-
 /// Classes that a thread has at once: V neighbours, or kChunk that are kThreads apart where rows are not aligned.
 constexpr int kChunk = 4;
 template <int V>
@@ -171,8 +163,8 @@ __global__ void __launch_bounds__(kBlock, 3)
       for (int k = 0; k < chunk_size<V>; ++k) sum += math::exp(values[k] - shift);
       most = higher;
     }
-    const C top = row_reduce<kThreads>(most, Max{}, Max::identity<C>());
-    sum = row_reduce<kThreads>(static_cast<C>(sum * math::exp(most - shift_for(top))), Sum{}, C(0));
+    const C top = group_reduce<kThreads>(most, Max{}, Max::identity<C>());
+    sum = group_reduce<kThreads>(static_cast<C>(sum * math::exp(most - shift_for(top))), Sum{}, C(0));
     double loss = 0;
     if (labels.smoothing != 0) {
       double weighted = 0;
@@ -183,7 +175,7 @@ __global__ void __launch_bounds__(kBlock, 3)
           weighted += labels.weight_of(c) * (static_cast<double>(top) - static_cast<double>(values[k]));
         });
       }
-      loss = share * row_reduce<kThreads>(weighted, Sum{}, 0.0);
+      loss = share * group_reduce<kThreads>(weighted, Sum{}, 0.0);
     }
     if (thread > 0) continue;
     const double log_sum = std::log(static_cast<double>(sum)), weight = labels.weight_of(label);

@@ -21,6 +21,12 @@ struct Divider {
     magic = static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) / divisor + 1);
   }
   __device__ uint32_t operator()(uint32_t n) const { return (__umulhi(n, magic) + n) >> shift; }
+  /// What the division leaves of n, which becomes the quotient: the index along one dimension, then along the others.
+  __device__ __forceinline__ uint32_t split(uint32_t& n) const {
+    const uint32_t all = n;
+    n = (*this)(all);
+    return all - n * divisor;
+  }
 };
 
 /// Where each operand's elements are, by the index of a chunk of V elements of the innermost dimension.
@@ -32,6 +38,17 @@ struct MapLayout {
   int ndim = 1;
   Divider sizes[kMaxDims];
   int64_t strides[N][kMaxDims] = {};
+
+  /// Adds to each operand's offset where chunk i is.
+  __device__ __forceinline__ void add_offsets(uint32_t i, int64_t* offset) const {
+    for (int d = 0; d + 1 < ndim; ++d) {
+      const int64_t at = sizes[d].split(i);
+      WEFT_UNROLL
+      for (int k = 0; k < N; ++k) offset[k] += at * strides[k][d];
+    }
+    WEFT_UNROLL
+    for (int k = 0; k < N; ++k) offset[k] += i * strides[k][ndim - 1];
+  }
 };
 
 /// V elements from p on, or one of them V times.
@@ -76,16 +93,7 @@ __global__ void __launch_bounds__(kBlock)
     int64_t offset[N];
     WEFT_UNROLL
     for (int k = 0; k < N; ++k) offset[k] = 0;
-    uint32_t rest = i;
-    for (int d = 0; d + 1 < layout.ndim; ++d) {
-      const uint32_t next = layout.sizes[d](rest);
-      const int64_t at = rest - next * layout.sizes[d].divisor;
-      WEFT_UNROLL
-      for (int k = 0; k < N; ++k) offset[k] += at * layout.strides[k][d];
-      rest = next;
-    }
-    WEFT_UNROLL
-    for (int k = 0; k < N; ++k) offset[k] += rest * layout.strides[k][layout.ndim - 1];
+    layout.add_offsets(i, offset);
     map_chunk<V>(f, layout.still, offset, i < layout.chunks ? V : static_cast<int>(layout.tail), out,
                  std::index_sequence_for<In...>{}, in...);
   }

@@ -15,15 +15,7 @@ struct Places {
   __device__ void find(uint32_t i, int64_t* offset) const {
     WEFT_UNROLL
     for (int k = 0; k < N; ++k) offset[k] = ahead[k];
-    for (int d = 0; d + 1 < layout.ndim; ++d) {
-      const uint32_t next = layout.sizes[d](i);
-      const int64_t at = i - next * layout.sizes[d].divisor;
-      WEFT_UNROLL
-      for (int k = 0; k < N; ++k) offset[k] += at * layout.strides[k][d];
-      i = next;
-    }
-    WEFT_UNROLL
-    for (int k = 0; k < N; ++k) offset[k] += i * layout.strides[k][layout.ndim - 1];
+    layout.add_offsets(i, offset);
   }
 };
 

@@ -19,14 +19,6 @@ constexpr int64_t kAloneElements = 8;
 template <class T>
 constexpr int kSoftmaxPack = static_cast<int>(16 / sizeof(T));
 
-template <int kThreads, class T, class Op>
-__device__ T row_reduce(T value, Op op, T identity) {
-  if constexpr (kThreads == kWarp)
-    return warp_reduce(value, op);
-  else
-    return block_reduce(value, op, identity);
-}
-
 /// Packs of a row that a group of threads holds: thread t has packs t, t + kThreads…; beyond the row is `filler`.
 template <int kThreads, int V, int K, class T>
 __device__ __forceinline__ void load_row(const T* row, int n, int thread, compute_t<T> filler,
@@ -67,7 +59,7 @@ __global__ void __launch_bounds__(kBlock) held_rows_kernel(int64_t rows, int n, 
   C most = -INFINITY;
   WEFT_UNROLL
   for (int i = 0; i < K * V; ++i) most = held[i] > most ? held[i] : most;
-  most = row_reduce<kThreads>(most, Max{}, C(-INFINITY));
+  most = group_reduce<kThreads>(most, Max{}, C(-INFINITY));
   C total = 0;
   WEFT_UNROLL
   for (int i = 0; i < K * V; ++i) {
@@ -76,7 +68,7 @@ __global__ void __launch_bounds__(kBlock) held_rows_kernel(int64_t rows, int n, 
     total += e;
     if constexpr (!logarithm) held[i] = e;
   }
-  total = row_reduce<kThreads>(total, Sum{}, C(0));
+  total = group_reduce<kThreads>(total, Sum{}, C(0));
   const C last = logarithm ? math::log(total) : C(1) / total;
   WEFT_UNROLL
   for (int i = 0; i < K * V; ++i) held[i] = logarithm ? held[i] - last : held[i] * last;
@@ -247,7 +239,7 @@ __global__ void __launch_bounds__(kBlock) held_rows_grad_kernel(int64_t rows, in
   C total = 0;
   WEFT_UNROLL
   for (int i = 0; i < K * V; ++i) total += grad_term<logarithm>(g[i], v[i]);
-  total = row_reduce<kThreads>(total, Sum{}, C(0));
+  total = group_reduce<kThreads>(total, Sum{}, C(0));
   WEFT_UNROLL
   for (int i = 0; i < K * V; ++i) g[i] = grad_of<logarithm>(g[i], v[i], total);
   store_row<kThreads, V, K>(dx + row * n, n, thread, g);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "tensor/backend.h"
 #include "tests/data/files.h"
 
 namespace weft {
@@ -102,7 +103,7 @@ TEST_F(MnistApp, RefusesWrongOptions) {
   refuses("--model resnet" + digits(), "no model is called 'resnet'; there are mnist, lenet5, alexnet, mlp");
   refuses("--optimizer lion" + digits(), "no optimizer is called 'lion'; there are adamw, adam, sgd");
   refuses("--device gpu" + digits(), "no device is called 'gpu'");
-  refuses("--device cuda" + digits(), "[--device] no CUDA device: ");
+  refuses("--device cuda:60" + digits(), "[--device] " + why_unavailable({DeviceType::cuda, 60}));
   refuses("--eval-only" + digits(), "--eval-only requires --load");
   for (const char* option : {"--data", "--load", "--save", "--result"}) {
     refuses(std::string(option), option);

@@ -25,6 +25,7 @@
 #include "optim/sgd.h"
 #include "tensor/random.h"
 #include "tensor/view.h"
+#include "tests/distance.h"
 #include "tests/expect_error.h"
 
 namespace weft {
@@ -34,18 +35,6 @@ Tensor trained(const Tensor& x) {
   Tensor leaf = raw::clone(x);
   leaf.requires_grad_();
   return leaf;
-}
-
-/// Σ |a - b| / Σ |b|.
-double distance(const Tensor& a, const Tensor& b) {
-  EXPECT_EQ(a.sizes(), b.sizes());
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    difference += std::fabs(x[i] - y[i]);
-    size += std::fabs(y[i]);
-  }
-  return difference / size;
 }
 
 class Mixed : public testing::TestWithParam<DType> {};

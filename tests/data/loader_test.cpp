@@ -4,15 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <set>
 #include <stdexcept>
 #include <thread>
 
 #include "autograd/ops/elementwise.h"
-#include "tensor/backend.h"
 #include "tensor/error.h"
 #include "tensor/threads.h"
+#include "tests/on_device.h"
 
 namespace weft::data {
 namespace {
@@ -224,16 +223,7 @@ TEST(Loader, AMeanOverAShortLastBatchCountsSamples) {
   EXPECT_DOUBLE_EQ(sum / samples, 29.0 / 3);
 }
 
-/// A device other than the CPU: the emulated one, or what the environment names in WEFT_TEST_DEVICE.
-class LoaderDevice : public testing::TestWithParam<int> {
- protected:
-  void SetUp() override {
-    const char* wanted = std::getenv("WEFT_TEST_DEVICE");
-    device = wanted ? device_from(wanted) : Device{DeviceType::simt, 0};
-    if (const std::string why = why_unavailable(device); !why.empty()) GTEST_SKIP() << "skipped: " << why;
-  }
-  Device device;
-};
+class LoaderDevice : public OnDevice<testing::TestWithParam<int>> {};
 
 TEST_P(LoaderDevice, BatchesArriveThere) {
   const Numbers set(11);

@@ -12,21 +12,10 @@
 #include "nn/norm.h"
 #include "tensor/random.h"
 #include "tensor/view.h"
+#include "tests/distance.h"
 
 namespace weft {
 namespace {
-
-/// Σ |a - b| / Σ |b|.
-double distance(const Tensor& a, const Tensor& b) {
-  EXPECT_EQ(a.sizes(), b.sizes());
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    difference += std::fabs(x[i] - y[i]);
-    size += std::fabs(y[i]);
-  }
-  return difference / size;
-}
 
 /// A convolution, batch norm and a sum with the input.
 struct Block : nn::Sequential {

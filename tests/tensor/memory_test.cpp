@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <thread>
 
-#include "tensor/backend.h"
 #include "tensor/stream.h"
 #include "tensor/tensor.h"
 #include "tests/expect_error.h"
+#include "tests/on_device.h"
 
 namespace weft {
 namespace {
@@ -44,16 +43,7 @@ TEST(Memory, EverySizeIsAlignedAndWritable) {
   }
 }
 
-/// The emulated device, or what WEFT_TEST_DEVICE names.
-class MemoryDevice : public testing::Test {
- protected:
-  void SetUp() override {
-    const char* wanted = std::getenv("WEFT_TEST_DEVICE");
-    device = wanted ? device_from(wanted) : Device{DeviceType::simt, 0};
-    if (const std::string why = why_unavailable(device); !why.empty()) GTEST_SKIP() << "skipped: " << why;
-  }
-  Device device;
-};
+class MemoryDevice : public OnDevice<testing::Test> {};
 
 TEST_F(MemoryDevice, OutOfMemoryNamesTheDeviceAndWhoHoldsWhat) {
   Tensor held;

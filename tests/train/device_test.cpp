@@ -1,15 +1,14 @@
-// The MNIST net's training on a device against the CPU's: the emulated one, or what WEFT_TEST_DEVICE names.
+// The MNIST net's training on a device against the CPU's.
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 
 #include "autograd/autograd.h"
 #include "models/mnist.h"
 #include "nn/loss.h"
 #include "optim/adam.h"
-#include "tensor/backend.h"
 #include "tensor/random.h"
+#include "tests/on_device.h"
 #include "train/loss_mean.h"
 
 namespace weft::train {
@@ -44,12 +43,11 @@ Trained train_on(Device device) {
   return run;
 }
 
+class MnistNetDevice : public OnDevice<testing::Test> {};
+
 // Both sum in f32 in different orders. Adam divides by the root of what it has seen, so a gradient near 0 may move a
 // weight by up to lr a step either way: weights are held to a tenth of the 20 steps' reach, their mean to a thousandth.
-TEST(MnistNetDevice, TwentyStepsAreTheCpus) {
-  const char* wanted = std::getenv("WEFT_TEST_DEVICE");
-  const Device device = wanted ? device_from(wanted) : Device{DeviceType::simt, 0};
-  if (const std::string why = why_unavailable(device); !why.empty()) GTEST_SKIP() << "skipped: " << why;
+TEST_F(MnistNetDevice, TwentyStepsAreTheCpus) {
   const Trained there = train_on(device), here = train_on(cpu);
   EXPECT_NEAR(there.mean, here.mean, 1e-4 * here.mean);
   for (size_t i = 0; i < here.losses.size(); ++i)

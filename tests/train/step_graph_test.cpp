@@ -1,9 +1,7 @@
-// Captured steps against steps that run as they are, on the emulated device or the one named by WEFT_TEST_DEVICE.
+// Captured steps against steps that run as they are.
 #include "train/step_graph.h"
 
 #include <gtest/gtest.h>
-
-#include <cstdlib>
 
 #include "autograd/autograd.h"
 #include "autograd/ops/elementwise.h"
@@ -16,8 +14,8 @@
 #include "nn/norm.h"
 #include "optim/adam.h"
 #include "optim/schedule.h"
-#include "tensor/backend.h"
 #include "tensor/random.h"
+#include "tests/on_device.h"
 
 namespace weft::train {
 namespace {
@@ -31,14 +29,8 @@ struct Net : nn::Module {
   Tensor forward(const Tensor& x) override { return fc(dropout(relu(norm(conv(x)))).flatten(1)); }
 };
 
-class StepGraphDevice : public testing::Test {
+class StepGraphDevice : public OnDevice<testing::Test> {
  protected:
-  void SetUp() override {
-    const char* wanted = std::getenv("WEFT_TEST_DEVICE");
-    device = wanted ? device_from(wanted) : Device{DeviceType::simt, 0};
-    if (const std::string why = why_unavailable(device); !why.empty()) GTEST_SKIP() << "skipped: " << why;
-  }
-
   struct Run {
     std::vector<double> losses;
     std::vector<Named> weights;
@@ -85,8 +77,6 @@ class StepGraphDevice : public testing::Test {
     for (size_t i = 0; i < a.weights.size(); ++i)
       EXPECT_EQ(a.weights[i].value.to_vector<float>(), b.weights[i].value.to_vector<float>()) << a.weights[i].name;
   }
-
-  Device device;
 };
 
 TEST_F(StepGraphDevice, ReplaysWhatAnEagerRunDoes) {

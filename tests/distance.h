@@ -1,0 +1,24 @@
+// How far two tensors are apart.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tensor/tensor.h"
+
+namespace weft {
+
+/// Σ |a - b| / Σ |b|.
+inline double distance(const Tensor& a, const Tensor& b) {
+  EXPECT_EQ(a.sizes(), b.sizes());
+  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    difference += std::fabs(x[i] - y[i]);
+    size += std::fabs(y[i]);
+  }
+  return difference / size;
+}
+
+}  // namespace weft
