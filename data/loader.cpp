@@ -102,8 +102,9 @@ class Loader::Run {
   void send_ahead() {
     try {
       Batch host;
-      ahead_ = take(host);
-      if (ahead_) upload_->start(host);
+      if (!take(host)) return;
+      upload_->start(host);
+      ahead_ = true;
     } catch (...) {
       failed_ = std::current_exception();
     }

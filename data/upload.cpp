@@ -10,12 +10,7 @@ namespace weft::data {
 
 Upload::Upload(Device device) : device_(device), copies_(device), before_(device), slots_{Slot(device), Slot(device)} {}
 
-Upload::~Upload() {
-  try {
-    copies_.synchronize();
-  } catch (const std::exception&) {  // a device that failed has told the one who waited for it
-  }
-}
+Upload::~Upload() { copies_.wait(); }
 
 Tensor Upload::send(const Tensor& host, Tensor& pinned) const {
   const Tensor x = raw::contiguous(host);
@@ -27,12 +22,18 @@ Tensor Upload::send(const Tensor& host, Tensor& pinned) const {
 }
 
 void Upload::start(const Batch& host) {
-  Slot& slot = slots_[started_++ % slots_.size()];
+  Slot& slot = slots_[started_ % slots_.size()];
   slot.copied.synchronize();  // of the batch before the last
   before_.record(current_stream(device_));
   before_.wait(copies_);
-  batch_ = {send(host.x, slot.pinned.x), send(host.y, slot.pinned.y)};
+  try {
+    batch_ = {send(host.x, slot.pinned.x), send(host.y, slot.pinned.y)};
+  } catch (...) {
+    copies_.wait();  // for what is freed now
+    throw;
+  }
   slot.copied.record(copies_);
+  ++started_;
 }
 
 Batch Upload::take() {

@@ -111,10 +111,4 @@ std::string why_unavailable(Device device) {
   return {};
 }
 
-int device_count(DeviceType type) {
-  if (type == DeviceType::cpu) return 1;
-  const Plugin& plugin = plugin_of(type);
-  return plugin.backend ? plugin.backend->device_count() : 0;
-}
-
 }  // namespace weft

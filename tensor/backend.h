@@ -9,8 +9,12 @@
 
 namespace weft {
 
+/// More devices of a type than any machine has.
+inline constexpr int kMostDevices = 64;
+
 /// Functions work on the device that `set_device` chose for the calling thread, and throw Error where the runtime
-/// reports a fault. Streams, events and graphs are handles of the backend's own.
+/// reports a fault; those that give something back do not throw. Streams, events and graphs are handles of the
+/// backend's own.
 struct Backend {
   int64_t table_bytes;  // sizeof(Backend) where the plug-in was compiled: another one is of another version
   kernels::Table kernels;
@@ -23,24 +27,25 @@ struct Backend {
   void (*memory)(int64_t& free, int64_t& total);
 
   void* (*allocate)(int64_t bytes);  // null where there is no room
-  void (*release)(void* block);
+  void (*release)(void* block) noexcept;
   void* (*allocate_host)(int64_t bytes);  // pinned: the device reads and writes it by itself
-  void (*release_host)(void* block);
+  void (*release_host)(void* block) noexcept;
 
   void* (*create_stream)();
-  void (*destroy_stream)(void* stream);
+  void (*destroy_stream)(void* stream) noexcept;
   /// Waits for all work in the stream; throws what its kernels found wrong (a label out of range).
   void (*synchronize)(void* stream);
+  /// Waits, and leaves what was found wrong to the next `synchronize`.
+  void (*wait)(void* stream) noexcept;
   /// Between any two memories, in the stream's order. Host memory that is not pinned has been read at the return.
   void (*copy)(void* to, const void* from, int64_t bytes, void* stream);
   void (*set_bytes)(void* to, int value, int64_t bytes, void* stream);
 
   void* (*create_event)();
-  void (*destroy_event)(void* event);
+  void (*destroy_event)(void* event) noexcept;
   void (*record_event)(void* event, void* stream);
   void (*wait_event)(void* stream, void* event);
   void (*synchronize_event)(void* event);
-  double (*milliseconds)(void* from, void* to);  // between two recorded events
 
   /// From here on the stream's work is noted down, not done.
   void (*begin_capture)(void* stream);
@@ -48,7 +53,7 @@ struct Backend {
   void* (*end_capture)(void* stream);
   void (*abandon_capture)(void* stream) noexcept;
   void (*launch_graph)(void* graph, void* stream);
-  void (*destroy_graph)(void* graph);
+  void (*destroy_graph)(void* graph) noexcept;
 };
 
 /// The name of the one function that a plug-in exports.
@@ -61,7 +66,5 @@ const Backend& backend(DeviceType type);
 const Backend& backend_in_use(Device device);
 /// Empty where `device` can be used, else the reason.
 std::string why_unavailable(Device device);
-/// How many devices of a type this machine has; 0 where there are none.
-int device_count(DeviceType type);
 
 }  // namespace weft

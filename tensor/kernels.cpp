@@ -2,20 +2,14 @@
 #include "tensor/kernels.h"
 
 #include "tensor/backend.h"
-#include "tensor/stream.h"
 
 namespace weft::kernels {
-namespace {
 
-constexpr Table kCpu = {
+const Table cpu_table = {
 #define WEFT_KERNEL(name, ...) .name = &cpu_kernels::name,
 #include "tensor/kernels.def"
 #undef WEFT_KERNEL
 };
-
-}  // namespace
-
-const Table& table(DeviceType type) { return type == DeviceType::cpu ? kCpu : backend(type).kernels; }
 
 const Table& table_in_use(Device device) { return backend_in_use(device).kernels; }
 

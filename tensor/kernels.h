@@ -18,9 +18,8 @@ struct Table {
 #undef WEFT_KERNEL
 };
 
-/// The kernels of a device; throws where it has none.
-const Table& table(DeviceType type);
-/// The same for a device beside the CPU, which becomes the one that this thread works on.
+extern const Table cpu_table;
+/// The kernels of a device beside the CPU, which becomes the one that this thread works on; throws where there is none.
 const Table& table_in_use(Device device);
 [[noreturn]] void fail_devices(const char* kernel, Device a, Device b);
 
@@ -62,7 +61,7 @@ struct Caller<Member> {
 
   void operator()(Args... args) const {
     const Device device = device_of_call(args...);
-    if (device == cpu) return (table(DeviceType::cpu).*Member)(args...);
+    if (device == cpu) return (cpu_table.*Member)(args...);
     if constexpr (!std::is_same_v<Caller, Caller<&Table::copy>>) (check_device(name, device, args), ...);
     (table_in_use(device).*Member)(args...);
   }

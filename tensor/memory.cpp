@@ -25,7 +25,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 48;  // what follows need not think of overflow
-constexpr int kClasses = 4 * 64;
+constexpr size_t kClasses = 4 * 64;
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kCaching = false;  // every block comes and goes by itself, so that the sanitizer sees its end
 #else
@@ -73,7 +73,7 @@ class Source {
  private:
   static void* from_system(int64_t bytes) {
     const int64_t alignment = bytes >= 2 * kHugePage ? kHugePage : kAlignment;
-    const int64_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    const int64_t rounded = round_up(bytes, alignment);
     void* block = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
     if (block && alignment == kHugePage) madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);
     return block;
@@ -94,7 +94,7 @@ class Allocator {
       std::lock_guard lock(mutex_);
       const bool over = limit_ > 0 && stats_.live + bytes > limit_;
       if (over) fail_out_of_memory(bytes);
-      std::vector<void*>& list = free_[stream][static_cast<size_t>(c.index)];
+      std::vector<void*>& list = lists(stream)[static_cast<size_t>(c.index)];
       if (!list.empty()) {
         block = list.back();
         list.pop_back();
@@ -124,7 +124,7 @@ class Allocator {
     stats_.live -= bytes;
     owned_[owner] -= bytes;
     if (kCaching || kept_.contains(stream)) {
-      free_[stream][static_cast<size_t>(c.index)].push_back(block);
+      lists(stream)[static_cast<size_t>(c.index)].push_back(block);
       stats_.cached += c.bytes;
     } else {
       lock.unlock();
@@ -132,28 +132,31 @@ class Allocator {
     }
   }
 
+  /// Of all streams but those that keep theirs.
   void release_cache() {
     std::vector<void*> blocks;
     {
       std::lock_guard lock(mutex_);
-      for (auto& [stream, lists] : free_) {
-        if (kept_.contains(stream)) continue;
-        for (size_t c = 0; c < lists.size(); ++c) {
-          stats_.cached -= class_bytes(static_cast<int>(c)) * static_cast<int64_t>(lists[c].size());
-          blocks.insert(blocks.end(), lists[c].begin(), lists[c].end());
-          lists[c].clear();
-        }
-      }
+      take_out(unordered_, blocks);
+      for (auto& [stream, lists] : ordered_)
+        if (!kept_.contains(stream)) take_out(lists, blocks);
     }
     for (void* block : blocks) source_.give_back(block);
   }
 
   void keep(void* stream, bool on) {
-    {
-      std::lock_guard lock(mutex_);
-      on ? (void)kept_.insert(stream) : (void)kept_.erase(stream);
+    std::lock_guard lock(mutex_);
+    on ? (void)kept_.insert(stream) : (void)kept_.erase(stream);
+  }
+
+  void move_cache(void* from, void* to) {
+    std::lock_guard lock(mutex_);
+    const auto found = ordered_.extract(from);
+    if (found.empty()) return;
+    for (size_t c = 0; c < kClasses; ++c) {
+      std::vector<void*>& list = lists(to)[c];
+      list.insert(list.end(), found.mapped()[c].begin(), found.mapped()[c].end());
     }
-    if (!on) release_cache();
   }
 
   memory::Statistics statistics() {
@@ -175,6 +178,16 @@ class Allocator {
 
  private:
   using Lists = std::array<std::vector<void*>, kClasses>;
+
+  Lists& lists(void* stream) { return stream ? ordered_[stream] : unordered_; }
+
+  void take_out(Lists& lists, std::vector<void*>& blocks) {
+    for (size_t c = 0; c < lists.size(); ++c) {
+      stats_.cached -= class_bytes(static_cast<int>(c)) * static_cast<int64_t>(lists[c].size());
+      blocks.insert(blocks.end(), lists[c].begin(), lists[c].end());
+      lists[c].clear();
+    }
+  }
 
   std::vector<memory::Owner> owners_locked() const {
     std::vector<memory::Owner> list;
@@ -198,9 +211,10 @@ class Allocator {
 
   const Source source_;
   std::mutex mutex_;
-  std::map<void*, Lists> free_;  // by stream
-  std::set<void*> kept_;         // streams whose blocks stay
-  std::vector<int64_t> owned_;   // live bytes by path id
+  Lists unordered_;                 // the CPU's and pinned memory's, whose use is over when they are freed
+  std::map<void*, Lists> ordered_;  // by stream
+  std::set<void*> kept_;            // streams whose blocks stay
+  std::vector<int64_t> owned_;      // live bytes by path id
   memory::Statistics stats_;
   int64_t limit_ = 0;
 };
@@ -211,12 +225,17 @@ Allocator& allocator(Device device, bool pinned = false) {
     static Allocator* host = new Allocator(Source(cpu, false));
     return *host;
   }
+  using Slots = std::array<std::atomic<Allocator*>, 2 * kMostDevices>;  // plain, then pinned
+  static Slots cuda{}, simt{};
+  WEFT_CHECK(device.index >= 0 && device.index < kMostDevices, "memory", "there is no device {}", name(device));
+  std::atomic<Allocator*>& slot =
+      (device.type == DeviceType::cuda ? cuda : simt)[static_cast<size_t>(device.index + (pinned ? kMostDevices : 0))];
+  if (Allocator* made = slot.load(std::memory_order_acquire)) return *made;
   static std::mutex mutex;
-  static auto* all = new std::map<std::tuple<DeviceType, int16_t, bool>, std::unique_ptr<Allocator>>;
   std::lock_guard lock(mutex);
-  std::unique_ptr<Allocator>& made = (*all)[{device.type, device.index, pinned}];
-  if (!made) made = std::make_unique<Allocator>(Source(device, pinned));
-  return *made;
+  if (!slot.load(std::memory_order_relaxed))
+    slot.store(new Allocator(Source(device, pinned)), std::memory_order_release);
+  return *slot.load(std::memory_order_relaxed);
 }
 
 constexpr int64_t kGuard = 64;
@@ -239,10 +258,7 @@ bool intact(Device device, const unsigned char* zone, void* stream) {
   } else {
     const Backend& runtime = backend(device.type);
     runtime.copy(bytes.data(), zone, kGuard, stream);
-    void* copied = runtime.create_event();  // waits as synchronize does, but leaves faults to who can be told of them
-    runtime.record_event(copied, stream);
-    runtime.synchronize_event(copied);
-    runtime.destroy_event(copied);
+    runtime.wait(stream);  // faults are for who can be told of them
   }
   return std::ranges::all_of(bytes, [](unsigned char b) { return b == kGuardByte; });
 }
@@ -253,29 +269,31 @@ Storage::Storage(int64_t bytes, Device device, Device allocator)
     : bytes_(bytes),
       device_(device),
       allocator_(allocator),
-      stream_(use_device(allocator)),
       owner_(Scope::current()),
       guarded_(checking.load(std::memory_order_relaxed) > 0) {
   WEFT_CHECK(bytes <= kMostBytes, "memory", "no room for {} bytes: no machine has as many", bytes);
+  if (!(device_ == cpu)) stream_ = use_device(device_);
+  void* const stream = stream_.get();
   const int64_t guard = guarded_ ? kGuard : 0;
-  auto* block = static_cast<unsigned char*>(
-      weft::allocator(allocator_, is_pinned()).allocate(bytes + 2 * guard, owner_, is_pinned() ? nullptr : stream_));
+  auto* block =
+      static_cast<unsigned char*>(weft::allocator(allocator_, is_pinned()).allocate(bytes + 2 * guard, owner_, stream));
   if (guarded_) {
-    set_bytes(device_, block, kGuardByte, kGuard, stream_);
-    set_bytes(device_, block + kGuard, 0xff, bytes, stream_);
-    set_bytes(device_, block + kGuard + bytes, kGuardByte, kGuard, stream_);
+    set_bytes(device_, block, kGuardByte, kGuard, stream);
+    set_bytes(device_, block + kGuard, 0xff, bytes, stream);
+    set_bytes(device_, block + kGuard + bytes, kGuardByte, kGuard, stream);
   }
   data_ = block + guard;
 }
 
 Storage::~Storage() {
+  void* const stream = stream_.get();
   const int64_t guard = guarded_ ? kGuard : 0;
   auto* block = static_cast<unsigned char*>(data_) - guard;
   if (guarded_) {
     if (!(device_ == cpu)) use_device(device_);
-    if (!intact(device_, block, stream_) || !intact(device_, block + kGuard + bytes_, stream_)) ++damaged_blocks;
+    if (!intact(device_, block, stream) || !intact(device_, block + kGuard + bytes_, stream)) ++damaged_blocks;
   }
-  weft::allocator(allocator_, is_pinned()).free(block, bytes_ + 2 * guard, owner_, is_pinned() ? nullptr : stream_);
+  weft::allocator(allocator_, is_pinned()).free(block, bytes_ + 2 * guard, owner_, stream);
 }
 
 namespace memory {
@@ -286,6 +304,7 @@ void reset_peak(Device device) { allocator(device).reset_peak(); }
 std::vector<Owner> owners(Device device) { return allocator(device).owners(); }
 void release_cache(Device device) { allocator(device).release_cache(); }
 void keep_cache(const Stream& stream, bool keep) { allocator(stream.device()).keep(stream.handle(), keep); }
+void move_cache(Device device, void* from, void* to) { allocator(device).move_cache(from, to); }
 void set_limit(int64_t bytes, Device device) { allocator(device).set_limit(bytes); }
 
 Checking::Checking() { checking.fetch_add(1); }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,8 @@ class Storage : public RefCounted {
 
   void* data_ = nullptr;
   int64_t bytes_;
-  Device device_, allocator_;  // differ for pinned memory
-  void* stream_ = nullptr;     // in whose order the block is used: it is free for others of that stream only
+  Device device_, allocator_;     // differ for pinned memory
+  std::shared_ptr<void> stream_;  // in whose order the block is used: it is free for others of that stream only
   std::atomic<uint32_t> version_{0};
   uint32_t owner_;
   bool guarded_ = false;
@@ -68,6 +69,8 @@ std::vector<Owner> owners(Device device = {});
 void release_cache(Device device = {});
 /// Whether the free blocks of a stream stay its own whatever `release_cache` says: a graph goes on using them.
 void keep_cache(const Stream& stream, bool keep);
+/// Gives the free blocks of a stream whose work is done to another one.
+void move_cache(Device device, void* from, void* to);
 /// Limits live bytes, for tests and shared machines; 0 lifts the limit. Passing it throws as a full machine does.
 void set_limit(int64_t bytes, Device device = {});
 

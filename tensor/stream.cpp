@@ -11,8 +11,6 @@
 namespace weft {
 namespace {
 
-constexpr int kMostDevices = 64;
-
 /// CUDA devices by index, then the one of the emulator.
 size_t slot_of(Device device) {
   WEFT_CHECK(device.index >= 0 && device.index < kMostDevices, "device", "there are no {} devices", device.index + 1);
@@ -20,9 +18,9 @@ size_t slot_of(Device device) {
 }
 
 struct Used {
-  Device device;  // whose backend was last told to use it
-  void* stream = nullptr;
-  std::array<void*, kMostDevices + 1> guarded{};  // by slot; null: the main stream
+  Device device;  // whose backend was last told to use it; the CPU: none
+  std::shared_ptr<void> stream;
+  std::array<std::shared_ptr<void>, kMostDevices + 1> guarded;  // by slot; null: the main stream
 };
 thread_local Used used;
 
@@ -40,25 +38,21 @@ void* main_stream(Device device) {
   return streams[slot];
 }
 
-void* stream_of(Device device) {
-  void* const guarded = used.guarded[slot_of(device)];
-  return guarded ? guarded : main_stream(device);
-}
-
 }  // namespace
 
-void* use_device(Device device) {
-  if (device.type == DeviceType::cpu) return nullptr;
+const std::shared_ptr<void>& use_device(Device device) {
   if (!(device == used.device)) {
-    void* const stream = stream_of(device);
+    const std::shared_ptr<void>& guarded = used.guarded[slot_of(device)];
+    used.device = cpu;  // until all of this has worked
+    // The main stream is nobody's: an owner that owns nothing.
+    used.stream = guarded ? guarded : std::shared_ptr<void>(std::shared_ptr<void>(), main_stream(device));
     backend(device.type).set_device(device.index);
     used.device = device;
-    used.stream = stream;
   }
   return used.stream;
 }
 
-void* used_stream() { return used.stream; }
+void* used_stream() { return used.stream.get(); }
 
 const Backend& backend_in_use(Device device) {
   use_device(device);
@@ -67,8 +61,12 @@ const Backend& backend_in_use(Device device) {
 
 Stream::Stream(Device device) : device_(device) {
   if (device == cpu) return;
-  handle_ = {backend_in_use(device).create_stream(),
-             [device](void* stream) { backend_in_use(device).destroy_stream(stream); }};
+  handle_ = {backend_in_use(device).create_stream(), [device](void* stream) {
+               const Backend& runtime = backend_in_use(device);
+               runtime.wait(stream);
+               memory::move_cache(device, stream, main_stream(device));
+               runtime.destroy_stream(stream);
+             }};
 }
 
 void Stream::synchronize() const {
@@ -76,25 +74,23 @@ void Stream::synchronize() const {
   backend_in_use(device_).synchronize(handle());
 }
 
-Stream current_stream(Device device) {
-  return {device, std::shared_ptr<void>(std::shared_ptr<void>(), use_device(device))};
+void Stream::wait() const noexcept {
+  if (handle_) backend_in_use(device_).wait(handle());
 }
 
-void synchronize(Device device) {
-  if (void* stream = use_device(device)) backend(device.type).synchronize(stream);
-}
+Stream current_stream(Device device) { return {device, device == cpu ? nullptr : use_device(device)}; }
+
+void synchronize(Device device) { current_stream(device).synchronize(); }
 
 void copy_async(const Tensor& from, Tensor& to, const Stream& stream) {
   WEFT_ASSERT(from.sizes() == to.sizes() && from.strides() == to.strides() && from.dtype() == to.dtype());
   backend_in_use(stream.device()).copy(to.raw_data(), from.raw_data(), from.bytes(), stream.handle());
 }
 
-StreamGuard::StreamGuard(const Stream& stream) : device_(stream.device()), before_(nullptr) {
+StreamGuard::StreamGuard(const Stream& stream) : device_(stream.device()) {
   if (device_ == cpu) return;
-  keep_ = stream.handle_;
-  before_ = std::exchange(used.guarded[slot_of(device_)], stream.handle());
-  used.device = cpu;  // looked up anew
-  use_device(device_);
+  before_ = std::exchange(used.guarded[slot_of(device_)], stream.handle_);
+  used.device = cpu;  // looked up anew at the next use
 }
 
 StreamGuard::~StreamGuard() {
@@ -123,12 +119,6 @@ void Event::wait(const Stream& stream) const {
 void Event::synchronize() const {
   if (!handle_) return;
   backend_in_use(device_).synchronize_event(handle_.get());
-}
-
-double Event::since(const Event& start) const {
-  if (!handle_) return 0;
-  use_device(device_);
-  return backend(device_.type).milliseconds(start.handle_.get(), handle_.get());
 }
 
 }  // namespace weft

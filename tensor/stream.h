@@ -15,8 +15,10 @@ class Stream {
   explicit Stream(Device device);
   Device device() const { return device_; }
   void* handle() const { return handle_.get(); }
-  /// Waits for all of its work; throws what its kernels found wrong.
+  /// Waits for all of its work; throws what kernels of its device found wrong.
   void synchronize() const;
+  /// Waits, and leaves what was found wrong to who synchronizes next: for destructors.
+  void wait() const noexcept;
 
  private:
   friend Stream current_stream(Device);
@@ -47,8 +49,7 @@ class StreamGuard {
 
  private:
   Device device_;
-  void* before_;
-  std::shared_ptr<void> keep_;
+  std::shared_ptr<void> before_;
 };
 
 /// A mark in a stream.
@@ -61,17 +62,15 @@ class Event {
   void wait(const Stream& stream) const;
   /// The host waits for the mark.
   void synchronize() const;
-  /// Milliseconds from `start`'s mark to this one.
-  double since(const Event& start) const;
 
  private:
   Device device_;
   std::shared_ptr<void> handle_;
 };
 
-/// For backends and the allocator: makes `device` the one that this thread's calls of its backend are for, and gives
-/// its current stream (null on the CPU).
-void* use_device(Device device);
+/// For the allocator: makes `device`, not the CPU, the one that this thread's calls of its backend are for, and gives
+/// its current stream, which lives as long as someone holds it.
+const std::shared_ptr<void>& use_device(Device device);
 /// The current stream of the device that was used last.
 void* used_stream();
 

@@ -18,7 +18,8 @@ class OnDevice : public Base {
   void SetUp() override {
     const char* wanted = std::getenv("WEFT_TEST_DEVICE");
     device = wanted ? device_from(wanted) : Device{DeviceType::simt, 0};
-    if (const std::string why = why_unavailable(device); !why.empty()) GTEST_SKIP() << "skipped: " << why;
+    const std::string why = device == cpu ? "wants a device beside the CPU" : why_unavailable(device);
+    if (!why.empty()) GTEST_SKIP() << "skipped: " << why;
   }
 
   Device device;

@@ -18,6 +18,12 @@ Device device_for(const std::string& text) {
   return device;
 }
 
+DType amp_dtype(const std::string& text) {
+  if (text.empty()) return f32;
+  WEFT_CHECK(text == "bf16" || text == "fp16", "--amp", "wants bf16 or fp16, got '{}'", text);
+  return text == "bf16" ? bf16 : f16;
+}
+
 std::string describe(Device device) {
   if (device == cpu) return fmt::format("cpu, {} thread{}", num_threads(), num_threads() == 1 ? "" : "s");
   return fmt::format("{}, {}", name(device), backend(device.type).device_name(device.index));

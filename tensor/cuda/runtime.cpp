@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <atomic>
 #include <mutex>
 
 #include "tensor/backend.h"
@@ -20,8 +21,6 @@ void check(cudaError_t status, const char* call) {
 }
 
 namespace {
-
-constexpr size_t kMostDevices = 64;
 
 cudaStream_t to_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t to_event(void* event) { return static_cast<cudaEvent_t>(event); }
@@ -83,21 +82,26 @@ void* allocate(int64_t bytes) {
   const cudaError_t status = cudaMalloc(&block, static_cast<size_t>(bytes));
   return or_null(status, block, "cudaMalloc");
 }
-void release(void* block) { CUDA_CHECK(cudaFree(block)); }
+/// For what is given back: after a fault that lasts, every call reports it again, and who caused it knows.
+void ignore(cudaError_t status) noexcept {
+  if (status != cudaSuccess) (void)cudaGetLastError();
+}
+
+void release(void* block) noexcept { ignore(cudaFree(block)); }
 
 void* allocate_host(int64_t bytes) {
   void* block = nullptr;
   const cudaError_t status = cudaHostAlloc(&block, static_cast<size_t>(bytes), cudaHostAllocDefault);
   return or_null(status, block, "cudaHostAlloc");
 }
-void release_host(void* block) { CUDA_CHECK(cudaFreeHost(block)); }
+void release_host(void* block) noexcept { ignore(cudaFreeHost(block)); }
 
 void* create_stream() {
   cudaStream_t stream = nullptr;
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   return stream;
 }
-void destroy_stream(void* stream) { CUDA_CHECK(cudaStreamDestroy(to_stream(stream))); }
+void destroy_stream(void* stream) noexcept { ignore(cudaStreamDestroy(to_stream(stream))); }
 
 struct FaultRecord {
   std::once_flag made;
@@ -118,11 +122,18 @@ FaultRecord& record() {
   return r;
 }
 
+/// Host threads that wait at once do not throw the same fault twice.
 void throw_fault() {
-  volatile Fault& fault = *record().host;
-  if (fault.set == 0) return;
-  const Fault found{1, fault.value, fault.position, fault.size, fault.op, fault.what};
-  fault.set = 0;
+  static std::mutex mutex;
+  Fault found{};
+  {
+    std::lock_guard lock(mutex);
+    Fault& fault = *record().host;
+    std::atomic_ref<int32_t> set(fault.set);
+    if (set.load() == 0) return;
+    found = fault;
+    set.store(0);
+  }
   fail(found.op,
        fmt::format("{} {} at position {} is outside of [0, {})", found.what, found.value, found.position, found.size));
 }
@@ -131,6 +142,7 @@ void synchronize(void* stream) {
   CUDA_CHECK(cudaStreamSynchronize(to_stream(stream)));
   throw_fault();
 }
+void wait(void* stream) noexcept { ignore(cudaStreamSynchronize(to_stream(stream))); }
 
 void copy(void* to, const void* from, int64_t bytes, void* stream) {
   if (bytes == 0) return;
@@ -146,15 +158,10 @@ void* create_event() {
   CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDefault));
   return event;
 }
-void destroy_event(void* event) { CUDA_CHECK(cudaEventDestroy(to_event(event))); }
+void destroy_event(void* event) noexcept { ignore(cudaEventDestroy(to_event(event))); }
 void record_event(void* event, void* stream) { CUDA_CHECK(cudaEventRecord(to_event(event), to_stream(stream))); }
 void wait_event(void* stream, void* event) { CUDA_CHECK(cudaStreamWaitEvent(to_stream(stream), to_event(event), 0)); }
 void synchronize_event(void* event) { CUDA_CHECK(cudaEventSynchronize(to_event(event))); }
-double milliseconds(void* from, void* to) {
-  float ms = 0;
-  CUDA_CHECK(cudaEventElapsedTime(&ms, to_event(from), to_event(to)));
-  return ms;
-}
 
 // Other threads may allocate meanwhile, and so may this one: blocks of the capturing stream are its own.
 void begin_capture(void* stream) {
@@ -177,7 +184,7 @@ void abandon_capture(void* stream) noexcept {
 void launch_graph(void* graph, void* stream) {
   CUDA_CHECK(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), to_stream(stream)));
 }
-void destroy_graph(void* graph) { CUDA_CHECK(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph))); }
+void destroy_graph(void* graph) noexcept { ignore(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph))); }
 
 }  // namespace
 
@@ -206,6 +213,7 @@ const Backend kBackend{
     .create_stream = &cuda::create_stream,
     .destroy_stream = &cuda::destroy_stream,
     .synchronize = &cuda::synchronize,
+    .wait = &cuda::wait,
     .copy = &cuda::copy,
     .set_bytes = &cuda::set_bytes,
     .create_event = &cuda::create_event,
@@ -213,7 +221,6 @@ const Backend kBackend{
     .record_event = &cuda::record_event,
     .wait_event = &cuda::wait_event,
     .synchronize_event = &cuda::synchronize_event,
-    .milliseconds = &cuda::milliseconds,
     .begin_capture = &cuda::begin_capture,
     .end_capture = &cuda::end_capture,
     .abandon_capture = &cuda::abandon_capture,

@@ -9,8 +9,11 @@
 #include <thread>
 
 #include "autograd/ops/elementwise.h"
+#include "autograd/ops/index.h"
 #include "tensor/error.h"
+#include "tensor/stream.h"
 #include "tensor/threads.h"
+#include "tests/expect_error.h"
 #include "tests/on_device.h"
 
 namespace weft::data {
@@ -262,6 +265,14 @@ TEST_P(LoaderDevice, LeftEarly) {
     auto it = loader.begin();
     for (int64_t i = 0; i < batches; ++i) ++it;
   }
+}
+
+// The end of an epoch waits for its last copy; what a kernel found wrong meanwhile is not lost with it.
+TEST_P(LoaderDevice, AFaultOutlivesTheLoop) {
+  const Numbers set(6);
+  Loader loader(set, {.batch = 3, .workers = GetParam(), .device = device});
+  for (auto [x, y] : loader) index_select(zeros({2}, device), 0, x);
+  EXPECT_ERROR(synchronize(device), "outside of [0, 2)");
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, LoaderDevice, testing::Values(0, 2));

@@ -69,6 +69,23 @@ TEST_F(MemoryDevice, AStreamsBlocksAreItsOwn) {
   EXPECT_NE(y.raw_data(), block) << "a block went to another stream, whose work does not wait";
 }
 
+TEST_F(MemoryDevice, BlocksOutliveTheirStream) {
+  Tensor x;
+  {
+    const Stream other(device);
+    const StreamGuard guard(other);
+    x = full({1000}, 3, device);
+  }
+  EXPECT_EQ(x.to_vector<float>()[999], 3);
+  const int64_t system = memory::statistics(device).system;
+  x = {};
+#if !defined(__SANITIZE_ADDRESS__)
+  const Tensor again = full({1000}, 4, device);
+  EXPECT_EQ(memory::statistics(device).system, system) << "the block went with its stream";
+  EXPECT_EQ(again.to_vector<float>()[0], 4);
+#endif
+}
+
 TEST_F(MemoryDevice, PinnedMemoryIsCountedOnItsOwn) {
   const int64_t live = memory::statistics().live, pinned = memory::pinned_statistics(device).live;
   const Tensor x = empty_pinned({100}, f32, device);

@@ -4,11 +4,14 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
+#include "data/dataset.h"
 #include "models/mnist.h"
 #include "nn/loss.h"
 #include "optim/adam.h"
 #include "tensor/random.h"
+#include "tests/expect_error.h"
 #include "tests/on_device.h"
+#include "train/evaluate.h"
 #include "train/loss_mean.h"
 
 namespace weft::train {
@@ -63,6 +66,13 @@ TEST_F(MnistNetDevice, TwentyStepsAreTheCpus) {
     EXPECT_LE(sum / static_cast<double>(a.size()), 2e-5) << here.weights[i].name;
     RecordProperty(here.weights[i].name, std::to_string(most));
   }
+}
+
+TEST_F(MnistNetDevice, EvaluationReportsAWrongLabel) {
+  models::MnistNet net;
+  net.to(device);
+  const data::TensorDataset set(randn({5, 1, 28, 28}), full({5}, 10, i64));
+  EXPECT_ERROR(evaluate(net, set, device), "10 at position 0 is outside of [0, 10)");
 }
 
 }  // namespace
