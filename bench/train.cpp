@@ -1,8 +1,7 @@
-// The MNIST training job's speed, batches made from bytes in memory as the app's loader makes them; one JSON line with
-// the same fields as bench/peers/mnist_torch.py. `samples_per_second` is the median over blocks of steps, after the
-// warm-up.
-//   train [--device cuda] [--amp bf16|fp16] [--threads N] [--steps N] [--block N] [--warmup N] [--batch N] [--data
-//   FOLDER]
+// The MNIST training job's speed, with the app's loader and step; one JSON line with the same fields as
+// bench/peers/mnist_torch.py. `samples_per_second` is the median over blocks of steps, after the warm-up.
+//   train [--device cuda] [--cuda-graphs] [--amp bf16|fp16] [--threads N] [--steps N] [--block N] [--warmup N]
+//         [--batch N] [--data FOLDER]
 #include <sys/resource.h>
 
 #include <CLI/App.hpp>
@@ -12,10 +11,10 @@
 #include <chrono>
 #include <ctime>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
+#include "data/loader.h"
 #include "data/mnist.h"
 #include "models/mnist.h"
 #include "nn/loss.h"
@@ -25,6 +24,7 @@
 #include "tensor/stream.h"
 #include "tensor/threads.h"
 #include "train/device.h"
+#include "train/step_graph.h"
 
 namespace {
 
@@ -58,6 +58,7 @@ int main(int argc, char** argv) try {
   int threads = 2;
   int64_t steps = 200, block = 20, warmup = 20, batch = 64;
   std::string folder, device_name = "cpu", amp;
+  bool graphs = false;
   CLI::App app("Measures the MNIST training job.", "train");
   app.option_defaults()->always_capture_default();
   app.add_option("--threads", threads)->check(CLI::Range(1, 4096));
@@ -66,6 +67,7 @@ int main(int argc, char** argv) try {
   app.add_option("--warmup", warmup, "steps before the measurement")->check(CLI::NonNegativeNumber);
   app.add_option("--batch", batch)->check(CLI::Range(int64_t{1}, int64_t{60000}));
   app.add_option("--device", device_name, "cpu, cuda or auto");
+  app.add_flag("--cuda-graphs", graphs, "replays a captured step");
   app.add_option("--amp", amp, "mixed precision")->check(CLI::IsMember({"bf16", "fp16"}));
   app.add_option("--data", folder, "folder of the IDX files; noise of the same shape where it is left out");
   CLI11_PARSE(app, argc, argv);
@@ -74,35 +76,40 @@ int main(int argc, char** argv) try {
   manual_seed(0);
   const data::ImageDataset train_set = folder.empty() ? noise() : data::mnist(folder).train;
   const Device device = train::device_for(device_name);
-  const DType products = amp == "bf16" ? bf16 : amp == "fp16" ? f16 : f32;
+  const DType products = train::amp_dtype(amp);
   models::MnistNet net;
   net.to(device);
   optim::AdamW adam(net.parameters(), {.lr = 1e-3});
   optim::LossScaler scaler({.enabled = products == f16});
   const FlushDenormals flush;
-  std::vector<int64_t> indices(static_cast<size_t>(batch));
-  Tensor loss;
-  const int64_t batches = train_set.size() / batch;
-  auto run_step = [&](int64_t i) {
-    std::iota(indices.begin(), indices.end(), i % batches * batch);
-    auto [x, y] = train_set.batch(indices, {});
+  const auto gradients = [&](const data::Batch& b) {
     adam.zero_grad();
+    Tensor loss;
     {
       const Autocast autocast(products);
-      loss = nn::cross_entropy(net(x.to(device)), y.to(device));
+      loss = nn::cross_entropy(net(b.x), b.y);
     }
     scaler.scale(loss).backward();
-    scaler.step(adam);
-    if (device == cpu) loss.item();
+    return loss;
   };
-  for (int64_t i = 0; i < warmup; ++i) run_step(i);
+  train::StepGraph train_step(
+      device, adam, gradients, [&] { scaler.step(adam); }, graphs ? "" : "not asked for");
+  data::Loader loader(train_set, {.batch = batch, .drop_last = true, .device = device});
+  auto batches = loader.begin();
+  Tensor loss;
+  auto run_step = [&] {
+    const auto [x, y] = *batches;
+    loss = train_step({x, y});
+    if (++batches == loader.end()) batches = loader.begin();
+  };
+  for (int64_t i = 0; i < warmup; ++i) run_step();
   synchronize(device);
   std::vector<double> rates;
   const double cpu_start = cpu_seconds();
   int64_t done = 0;
   for (; done < steps; done += block) {
     const double start = wall_seconds();
-    for (int64_t i = done; i < done + block; ++i) run_step(warmup + i);
+    for (int64_t i = 0; i < block; ++i) run_step();
     synchronize(device);
     rates.push_back(static_cast<double>(block * batch) / (wall_seconds() - start));
   }
@@ -118,6 +125,7 @@ int main(int argc, char** argv) try {
                                     {"last_loss", loss.item()},
                                     {"device", train::describe(device)},
                                     {"amp", amp},
+                                    {"replayed_steps", train_step.replayed()},
                                     {"batch", batch},
                                     {"threads", threads}}
                  .dump());

@@ -19,8 +19,6 @@ class LossMean {
   double value() const { return mean_.value(); }
   /// Samples, all of them.
   int64_t count() const { return count_; }
-  /// Samples behind `value`.
-  int64_t read_count() const { return mean_.count(); }
 
  private:
   Device device_;

@@ -1,6 +1,8 @@
 // Memory of a captured step comes from the blocks of its own stream, which nobody else is given while the graph lives.
 #include "train/step_graph.h"
 
+#include <utility>
+
 #include "tensor/backend.h"
 #include "tensor/kernels.h"
 #include "tensor/random.h"
@@ -13,28 +15,30 @@ constexpr int64_t kWarmUp = 2;
 
 }  // namespace
 
-StepGraph::StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradients, Options options)
+StepGraph::StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradients, Update update,
+                     std::string hindrance)
     : device_(device),
       optimizer_(optimizer),
       gradients_(std::move(gradients)),
-      step_(std::move(options.step)),
-      hindrance_(std::move(options.hindrance)),
+      update_(std::move(update)),
+      hindrance_(std::move(hindrance)),
       stream_(device),
       before_(device),
       after_(device) {
-  WEFT_CHECK(!step_.squared_norm.defined(), "step_graph",
-             "a squared norm of the caller's own changes from step to step");
   if (device_ == cpu && hindrance_.empty()) hindrance_ = "the CPU has no graphs";
   if (hindrance_.empty()) memory::keep_cache(stream_, true);
 }
 
-StepGraph::~StepGraph() {
+StepGraph::~StepGraph() { let_go(); }
+
+/// Gives back what a graph has: itself, and the memory that was kept for it.
+void StepGraph::let_go() {
   if (device_ == cpu) return;
-  try {
-    stream_.synchronize();
-  } catch (const std::exception&) {  // a device that failed has told the one who waited for it
-  }
-  if (graph_) backend(device_.type).destroy_graph(graph_);
+  stream_.wait();
+  if (graph_) backend_in_use(device_).destroy_graph(std::exchange(graph_, nullptr));
+  values_.reset();
+  batch_ = {};
+  loss_ = {};
   memory::keep_cache(stream_, false);
 }
 
@@ -48,7 +52,7 @@ Tensor StepGraph::operator()(const data::Batch& batch) {
   {
     const StreamGuard guard(stream_);
     if (graph_)
-      values_->refresh([this] { optimizer_.step(step_); });
+      values_->refresh(update_);
     else if (ran_++ >= kWarmUp)
       capture(batch);
     loss = graph_ ? replay(batch) : run(batch);
@@ -60,7 +64,7 @@ Tensor StepGraph::operator()(const data::Batch& batch) {
 
 Tensor StepGraph::run(const data::Batch& batch) {
   const Tensor loss = gradients_(batch);
-  optimizer_.step(step_);
+  update_();
   return loss;
 }
 
@@ -78,10 +82,17 @@ bool StepGraph::fits(const data::Batch& batch) const {
          batch.x.dtype() == batch_.x.dtype() && batch.y.dtype() == batch_.y.dtype();
 }
 
-/// Leaves `graph_` null, with the reason, where the step cannot be captured; then nothing else has changed.
+/// Leaves `graph_` null, with the reason, where the step cannot be captured: then nothing has changed but the
+/// gradients, which are dropped.
 void StepGraph::capture(const data::Batch& batch) {
   const Philox draws = default_generator().state();
   const std::vector<Named> state = optimizer_.state_dict();  // its tensors stay as they are: nothing runs in a capture
+  const auto undo = [&] {
+    let_go();
+    optimizer_.zero_grad();
+    default_generator().set_state(draws);
+    optimizer_.load_state_dict(state);
+  };
   const Backend& runtime = backend(device_.type);
   batch_ = {empty_like(batch.x), empty_like(batch.y)};
   values_.emplace(device_);
@@ -90,7 +101,7 @@ void StepGraph::capture(const data::Batch& batch) {
     try {
       values_->record([this] {
         loss_ = gradients_(batch_);
-        optimizer_.step(step_);
+        update_();
       });
     } catch (...) {
       runtime.abandon_capture(stream_.handle());
@@ -99,9 +110,10 @@ void StepGraph::capture(const data::Batch& batch) {
     graph_ = runtime.end_capture(stream_.handle());
   } catch (const Error& error) {
     hindrance_ = error.what();
-    default_generator().set_state(draws);
-    optimizer_.load_state_dict(state);
-    loss_ = {};
+    undo();
+  } catch (...) {
+    undo();
+    throw;
   }
 }
 

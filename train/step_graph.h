@@ -20,20 +20,16 @@ class StepGraph {
  public:
   /// Forward and backward of a batch; the loss is one number. It may draw from the default generator only.
   using Gradients = std::function<Tensor(const data::Batch&)>;
+  /// What the gradients are used for: the step of `optimizer`, with the same options each time.
+  using Update = std::function<void()>;
 
-  struct Options {
-    optim::StepOptions step = {};  ///< of the optimizer: clipping; a norm of the caller's own cannot be captured
-    std::string hindrance = {};    ///< why steps are not to be captured, where the caller knows a reason
-  };
-
-  StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradients, Options options);
-  StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradients)
-      : StepGraph(device, optimizer, std::move(gradients), Options()) {}
+  /// `hindrance`: why steps are not to be captured, where the caller knows a reason.
+  StepGraph(Device device, optim::Optimizer& optimizer, Gradients gradients, Update update, std::string hindrance = "");
   ~StepGraph();
   StepGraph(const StepGraph&) = delete;
   StepGraph& operator=(const StepGraph&) = delete;
 
-  /// One step: gradients and the optimizer's update. The loss stays as it is until the next call.
+  /// One step: gradients and update. The loss stays as it is until the next call.
   Tensor operator()(const data::Batch& batch);
 
   /// Steps that were replayed so far.
@@ -46,11 +42,12 @@ class StepGraph {
   Tensor replay(const data::Batch& batch);
   void capture(const data::Batch& batch);
   bool fits(const data::Batch& batch) const;
+  void let_go();
 
   Device device_;
   optim::Optimizer& optimizer_;
   Gradients gradients_;
-  optim::StepOptions step_;
+  Update update_;
   std::string hindrance_;
   Stream stream_;         // its blocks are the graph's own
   Event before_, after_;  // of a step, in the current stream and in ours

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
@@ -81,13 +80,6 @@ struct Outcome {
   double seconds = 0;
 };
 
-/// What --amp stands for: f32 is no mixed precision.
-DType products_dtype(const std::string& amp) {
-  if (amp.empty()) return f32;
-  WEFT_CHECK(amp == "bf16" || amp == "fp16", "--amp", "wants bf16 or fp16, got '{}'", amp);
-  return amp == "bf16" ? bf16 : f16;
-}
-
 /// Tests the model, in the precision that it trains in; weights that have become NaN or infinite are an error, not a
 /// result.
 train::Scores test(nn::Module& model, const data::Split& data, Device device, DType products, const char* advice) {
@@ -101,7 +93,7 @@ void train_epochs(const Options& o, double lr, nn::Module& model, const data::Sp
   constexpr const char* kAdvice = "the training diverges, try a lower --lr";
   constexpr int64_t kReadEvery = 50;  // steps between waits for a device
   const auto optimizer = optim::find(o.optimizer).make(model.parameters());
-  const DType products = products_dtype(o.amp);
+  const DType products = train::amp_dtype(o.amp);
   optim::LossScaler scaler({.enabled = products == f16});
   data::Loader loader(data.train,
                       {.batch = o.batch, .shuffle = true, .workers = o.workers, .seed = o.seed, .device = device});
@@ -116,8 +108,11 @@ void train_epochs(const Options& o, double lr, nn::Module& model, const data::Sp
     scaler.scale(loss).backward();
     return loss;
   };
-  std::optional<train::StepGraph> graph;
-  if (o.cuda_graphs && !scaler.enabled()) graph.emplace(device, *optimizer, gradients);
+  train::StepGraph train_step(
+      device, *optimizer, gradients, [&] { scaler.step(*optimizer); },
+      !o.cuda_graphs     ? "not asked for"
+      : scaler.enabled() ? "loss scaling reads the gradients' norm back at each step"
+                         : "");
   train::Progress progress(stdout, o.epochs);
   for (int64_t epoch = 1; epoch <= o.epochs; ++epoch) {
     const FlushDenormals flush;
@@ -125,28 +120,20 @@ void train_epochs(const Options& o, double lr, nn::Module& model, const data::Sp
     train::LossMean epoch_loss(device);
     int64_t step = 0;
     for (auto [x, y] : loader) {
-      Tensor loss;
-      if (graph) {
-        loss = (*graph)({x, y});
-      } else {
-        loss = gradients({x, y});
-        scaler.step(*optimizer);
-      }
+      const Tensor loss = train_step({x, y});
       schedule.step();
       epoch_loss.add(loss, y.numel());
-      ++step;
-      const double value = step % kReadEvery == 0 || step == loader.batches() ? epoch_loss.read() : epoch_loss.value();
-      WEFT_CHECK(std::isfinite(value) || epoch_loss.read_count() == 0, "mnist",
-                 "the loss has become {} by step {} of epoch {}; {}", value, step, epoch, kAdvice);
-      progress.step(step, y.numel(), value);
+      if (++step % kReadEvery == 1 || step == loader.batches()) epoch_loss.read();
+      WEFT_CHECK(std::isfinite(epoch_loss.value()), "mnist", "the loss has become {} by step {} of epoch {}; {}",
+                 epoch_loss.value(), step, epoch, kAdvice);
+      progress.step(step, y.numel(), epoch_loss.value());
     }
     r.steps += step;
     r.samples += epoch_loss.count();
     r.training_seconds += progress.training_seconds();
     r.train_loss = epoch_loss.value();
     r.skipped_steps = scaler.skipped();
-    if (o.cuda_graphs)
-      r.steps_not_captured = graph ? graph->hindrance() : "loss scaling reads the gradients' norm back at each step";
+    if (o.cuda_graphs) r.steps_not_captured = train_step.hindrance();
     r.test = test(model, data, device, products, kAdvice);
     progress.end_epoch(r.train_loss, fmt::format("test {:.2f} %", r.test.accuracy));
   }
@@ -202,7 +189,7 @@ void run(const Options& options) {
     train_epochs(o, lr, *model, data, device, outcome);
   else
     outcome.test =
-        test(*model, data, device, products_dtype(o.amp), "the weights hold values that are too large or not finite");
+        test(*model, data, device, train::amp_dtype(o.amp), "the weights hold values that are too large or not finite");
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   if (!o.save.empty()) save(o.save, model->state_dict());
   if (!o.result.empty()) write_result(o, outcome);

@@ -56,7 +56,8 @@ class StepGraphDevice : public OnDevice<testing::Test> {
     };
     Run run;
     // Gradients are clipped; their norm is larger in most steps.
-    StepGraph graph(device, adam, gradients, {.step = {.max_norm = 0.5}, .hindrance = captured ? "" : "runs as it is"});
+    StepGraph graph(
+        device, adam, gradients, [&] { adam.step({.max_norm = 0.5}); }, captured ? "" : "runs as it is");
     for (int64_t step = 0; step < steps; ++step) {
       const int64_t n = batch_of(step);
       const Tensor x = randn({n, 1, 6, 6}).to(device), y = randint(0, 5, {n}).to(device);
@@ -107,12 +108,15 @@ TEST_F(StepGraphDevice, AStepThatReadsBackFallsBackWithTheReason) {
 TEST(StepGraph, TheCpuHasNone) {
   Net net;
   optim::AdamW adam(net.parameters(), {});
-  StepGraph graph(cpu, adam, [&](const data::Batch& batch) {
-    adam.zero_grad();
-    const Tensor loss = nn::cross_entropy(net(batch.x), batch.y);
-    loss.backward();
-    return loss;
-  });
+  StepGraph graph(
+      cpu, adam,
+      [&](const data::Batch& batch) {
+        adam.zero_grad();
+        const Tensor loss = nn::cross_entropy(net(batch.x), batch.y);
+        loss.backward();
+        return loss;
+      },
+      [&] { adam.step(); });
   EXPECT_EQ(graph.hindrance(), "the CPU has no graphs");
   EXPECT_GT(graph({randn({2, 1, 6, 6}), randint(0, 5, {2})}).item(), 0);
 }
