@@ -73,8 +73,8 @@ struct Problem {
 /// This and the two below: false, and nothing done, where oneDNN has only plain loops for a 16-bit convolution.
 bool forward_onednn(const Tensor& x_any, const Tensor& weight_any, const Tensor& bias, const ConvParameters& c,
                     Activation activation, Tensor& out) {
-  const Tensor x = raw::channels_last(x_any), weight = with_groups(raw::contiguous(weight_any), c.groups);
-  const Problem problem('f', x.sizes(), weight_any.sizes(), out.sizes(), bias.defined(), out.dtype(), c, activation);
+  const Problem problem('f', x_any.sizes(), weight_any.sizes(), out.sizes(), bias.defined(), out.dtype(), c,
+                        activation);
   const onednn::Prepared& p = onednn::prepared(problem.key, [&] {
     const auto pd = problem.forward(onednn::attributes(activation));
     return onednn::Prepared{
@@ -82,6 +82,7 @@ bool forward_onednn(const Tensor& x_any, const Tensor& weight_any, const Tensor&
         onednn::is_plain_loops(pd)};
   });
   if (p.plain_loops && out.dtype() != DType::f32) return false;
+  const Tensor x = raw::channels_last(x_any), weight = with_groups(raw::contiguous(weight_any), c.groups);
   onednn::run(p, {{DNNL_ARG_SRC, x.raw_data(), problem.x, &p.source},
                   {DNNL_ARG_WEIGHTS, weight.raw_data(), onednn::describe(weight), &p.weights},
                   {DNNL_ARG_BIAS, bias.defined() ? bias.raw_data() : nullptr, problem.bias, &p.bias},
@@ -90,8 +91,7 @@ bool forward_onednn(const Tensor& x_any, const Tensor& weight_any, const Tensor&
 }
 
 bool backward_data_onednn(const Tensor& dy_any, const Tensor& weight_any, const ConvParameters& c, Tensor& dx) {
-  const Tensor dy = raw::channels_last(dy_any), weight = with_groups(raw::contiguous(weight_any), c.groups);
-  const Problem problem('d', dx.sizes(), weight_any.sizes(), dy.sizes(), false, dx.dtype(), c, Activation::none);
+  const Problem problem('d', dx.sizes(), weight_any.sizes(), dy_any.sizes(), false, dx.dtype(), c, Activation::none);
   const onednn::Prepared& p = onednn::prepared(problem.key, [&] {
     const dnnl::primitive_attr attr = onednn::attributes(Activation::none);
     const auto hint = problem.forward(attr);
@@ -111,6 +111,7 @@ bool backward_data_onednn(const Tensor& dy_any, const Tensor& weight_any, const 
         onednn::is_plain_loops(pd)};
   });
   if (p.plain_loops && dx.dtype() != DType::f32) return false;
+  const Tensor dy = raw::channels_last(dy_any), weight = with_groups(raw::contiguous(weight_any), c.groups);
   onednn::run(p, {{DNNL_ARG_DIFF_DST, dy.raw_data(), problem.y, &p.destination},
                   {DNNL_ARG_WEIGHTS, weight.raw_data(), onednn::describe(weight), &p.weights},
                   {DNNL_ARG_DIFF_SRC, dx.raw_data(), problem.x, &p.source, true}});
@@ -119,9 +120,7 @@ bool backward_data_onednn(const Tensor& dy_any, const Tensor& weight_any, const 
 
 bool backward_weight_onednn(const Tensor& x_any, const Tensor& dy_any, const ConvParameters& c, Tensor& dweight,
                             Tensor& dbias) {
-  const Tensor x = raw::channels_last(x_any), dy = raw::channels_last(dy_any);
-  const Tensor target = with_groups(dweight, c.groups);
-  const Problem problem('w', x.sizes(), dweight.sizes(), dy.sizes(), dbias.defined(), dweight.dtype(), c,
+  const Problem problem('w', x_any.sizes(), dweight.sizes(), dy_any.sizes(), dbias.defined(), dweight.dtype(), c,
                         Activation::none);
   const onednn::Prepared& p = onednn::prepared(problem.key, [&] {
     const dnnl::primitive_attr attr = onednn::attributes(Activation::none);
@@ -154,6 +153,8 @@ bool backward_weight_onednn(const Tensor& x_any, const Tensor& dy_any, const Con
                             onednn::is_plain_loops(pd)};
   });
   if (p.plain_loops && dweight.dtype() != DType::f32) return false;
+  const Tensor x = raw::channels_last(x_any), dy = raw::channels_last(dy_any);
+  const Tensor target = with_groups(dweight, c.groups);
   onednn::run(p, {{DNNL_ARG_SRC, x.raw_data(), problem.x, &p.source},
                   {DNNL_ARG_DIFF_DST, dy.raw_data(), problem.y, &p.destination},
                   {DNNL_ARG_DIFF_WEIGHTS, target.raw_data(), onednn::describe(target), &p.weights, true},
