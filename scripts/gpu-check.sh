@@ -110,8 +110,15 @@ facts() {
   sed -n 's/^  "device": "\(.*\)",/\1/p' "$out/facts.json"
 }
 
-# ops FILTER: op tests on the device.
-ops() { "$folder/bin/ops_test" --gtest_brief=1 --gtest_filter="$1"; }
+# tests PROGRAM FILTER: tests on the device; a filter that matches none is a mistake of this script.
+tests() {
+  "$folder/bin/$1" --gtest_brief=1 --gtest_filter="$2" | tee "$scratch/tests"
+  ((PIPESTATUS[0] == 0)) || return 1
+  if grep -q '^\[=*\] 0 tests' "$scratch/tests"; then
+    echo "no tests match $2"
+    return 1
+  fi
+}
 
 # A number of a result that mnist wrote.
 number() { sed -n "s/^ *\"$2\": \([-0-9.e+]*\).*/\1/p" "$1"; }
@@ -182,7 +189,7 @@ tiny_data() {
     { printf '\0\0\10\1%b' "$octal"; for ((i = 0; i < count; ++i)); do printf '%b' "\\$((i % 8))"; done; } >"$1/${set%:*}-labels-idx1-ubyte"
   done
 }
-export -f machine facts ops number mnist_run mnist_like_cpu sanitizer throughput bench
+export -f machine facts tests number mnist_run mnist_like_cpu sanitizer throughput bench
 
 # Kernels with shared memory, shuffles and atomics.
 stems=(softmax layer_norm batch_norm sum mean var topk scatter_add embedding cross_entropy max_pool matmul)
@@ -200,13 +207,13 @@ fi
 
 step machine 15 machine.txt machine
 step facts 40 machine.txt facts
-step ops 90 tests.txt ops "$all_ops"
-step optimizers 20 tests.txt "$folder/bin/optim_test" --gtest_brief=1 --gtest_filter="$optimizers"
+step ops 90 tests.txt tests ops_test "$all_ops"
+step optimizers 20 tests.txt tests optim_test "$optimizers"
 step mnist 60 training.txt mnist_like_cpu f32 0.7 0.1
 step mnist-bf16 30 training.txt mnist_like_cpu bf16 1.0 0.2 --amp bf16
 step mnist-graphs 30 training.txt mnist_like_cpu graphs 0.7 0.1 --cuda-graphs
 step throughput 40 training.txt throughput "${rates[@]}"
-step gradients 60 tests.txt ops "$gradients"
+step gradients 60 tests.txt tests ops_test "$gradients"
 step memcheck 60 sanitizer.txt sanitizer memcheck "$sanitized"
 step bench 60 training.txt bench "${bench_options[@]}"
 step racecheck 45 sanitizer.txt sanitizer racecheck "$sanitized"
