@@ -7,8 +7,7 @@
 
 namespace weft::nn {
 
-/// Largest value of each window; with `.activation = Activation::relu` followed by a ReLU in the same memory. A stride
-/// of 0 is the kernel.
+/// Largest value of each window, then the activation: a ReLU in the same memory. A stride of 0 is the kernel.
 class MaxPool2d : public Module {
  public:
   struct Options {
@@ -23,7 +22,7 @@ class MaxPool2d : public Module {
                               .stride = options.stride,
                               .padding = options.padding,
                               .ceil_mode = options.ceil_mode});
-    return options.activation == Activation::relu ? relu(std::move(y)) : y;
+    return activate(std::move(y), options.activation);
   }
 
   const Options options;
@@ -43,7 +42,7 @@ class MaxPool1d : public Module {
                               .stride = options.stride,
                               .padding = options.padding,
                               .ceil_mode = options.ceil_mode});
-    return options.activation == Activation::relu ? relu(std::move(y)) : y;
+    return activate(std::move(y), options.activation);
   }
 
   const Options options;

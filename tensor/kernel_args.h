@@ -7,7 +7,7 @@
 namespace weft {
 
 /// What a matrix product or convolution applies to its result.
-enum class Activation : uint8_t { none, relu };
+enum class Activation : uint8_t { none, relu, gelu, gelu_tanh };
 
 /// Two sizes, of height and width; one number stands for both.
 struct Pair {

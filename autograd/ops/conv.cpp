@@ -3,6 +3,7 @@
 
 #include "autograd/autocast.h"
 #include "autograd/ops/activation.h"
+#include "autograd/ops/elementwise.h"
 #include "autograd/record.h"
 #include "autograd/work.h"
 #include "tensor/kernels.h"
@@ -44,6 +45,8 @@ int64_t output_size(const char* op, int64_t in, int64_t kernel, int64_t stride, 
 Tensor conv_images(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvParameters& c,
                    Activation activation) {
   check_arguments(op, x, weight, bias, c);
+  if (wants_input(activation) && (needs_grad(x) || needs_grad(weight) || needs_grad(bias)))
+    return activate(conv_images(op, x, weight, bias, c, Activation::none), activation);
   const Shape sizes{x.size(0), weight.size(0),
                     output_size(op, x.size(2), weight.size(2), c.stride.h, c.padding.h, c.dilation.h),
                     output_size(op, x.size(3), weight.size(3), c.stride.w, c.padding.w, c.dilation.w)};

@@ -288,6 +288,20 @@ Tensor relu_gradient(const Tensor& dy, const Tensor& y) {
   return dx;
 }
 
+Tensor activate(Tensor x, Activation activation) {
+  switch (activation) {
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return relu(std::move(x));
+    case Activation::gelu:
+      return gelu(x);
+    case Activation::gelu_tanh:
+      return gelu_tanh(x);
+  }
+  return x;
+}
+
 Tensor leaky_relu(const Tensor& x, double slope) {
   return record("leaky_relu", {x}, unary(kernels::leaky_relu, x, slope),
                 [x = SavedTensor(x), slope](const Tensor& dy) -> Grads {

@@ -3,6 +3,7 @@
 // take.
 #pragma once
 
+#include "tensor/kernel_args.h"
 #include "tensor/tensor.h"
 
 namespace weft {
@@ -55,6 +56,8 @@ Tensor leaky_relu(const Tensor& x, double slope = 0.01);
 Tensor gelu(const Tensor& x);
 /// The approximation by tanh.
 Tensor gelu_tanh(const Tensor& x);
+/// What a matrix product or convolution with this activation ends with.
+Tensor activate(Tensor x, Activation activation);
 Tensor silu(const Tensor& x);
 /// log(1 + e^x).
 Tensor softplus(const Tensor& x);

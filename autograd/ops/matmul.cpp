@@ -82,6 +82,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
     check_operands("linear", x, bias);
     WEFT_CHECK(bias.sizes() == Shape{out}, "linear", "the bias wants shape [{}], got {}", out, str(bias.sizes()));
   }
+  if (wants_input(activation) && (needs_grad(x) || needs_grad(weight) || needs_grad(bias)))
+    return activate(linear(x, weight, bias), activation);
   Shape sizes = x.sizes();
   sizes.erase(x.dim() - 1);
   const int64_t rows = sizes.numel();

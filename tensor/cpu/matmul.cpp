@@ -95,10 +95,9 @@ void matmul_f64(const Tensor& a_any, const Tensor& b_any, const Tensor& bias, Ac
                      const double v = pa[r * inner + k];
                      for (int64_t j = 0; j < columns; ++j) o[j] += v * m[k * columns + j];
                    }
-                   if (activation == Activation::relu)
-                     for (int64_t j = 0; j < columns; ++j) o[j] = o[j] < 0 ? 0 : o[j];
                  }
                });
+  if (activation != Activation::none) bias_activation(out, Tensor(), 0, activation, out);
 }
 
 }  // namespace
@@ -111,7 +110,7 @@ void matmul(const Tensor& a, const Tensor& b, const Tensor& bias, Activation act
       copy(raw::expand(bias, out.sizes()), out);
     else
       fill(out, 0);
-    if (activation == Activation::relu) relu(out, out);
+    if (activation != Activation::none) bias_activation(out, Tensor(), 0, activation, out);
     return;
   }
   if (out.dim() == 3 && out.sizes()[0] > 1 && b.strides()[0] == 0) {

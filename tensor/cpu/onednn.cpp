@@ -69,15 +69,17 @@ dnnl::memory::desc describe_any(const Shape& sizes, DType dtype) {
 dnnl::primitive_attr attributes(Activation activation) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (activation == Activation::relu) {
-    dnnl::post_ops ops;
+  if (activation == Activation::none) return attr;
+  const auto function = activation == Activation::relu   ? dnnl::algorithm::eltwise_relu
+                        : activation == Activation::gelu ? dnnl::algorithm::eltwise_gelu_erf
+                                                         : dnnl::algorithm::eltwise_gelu_tanh;
+  dnnl::post_ops ops;
 #if DNNL_VERSION_MAJOR < 3
-    ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0, 0);
+  ops.append_eltwise(1.0f, function, 0, 0);
 #else
-    ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+  ops.append_eltwise(function, 0, 0);
 #endif
-    attr.set_post_ops(ops);
-  }
+  attr.set_post_ops(ops);
   return attr;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "tensor/kernels.h"
 #include "tensor/threads.h"
 #include "tensor/view.h"
 
@@ -286,6 +287,8 @@ void winograd_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   convolve(Tiles(x.sizes(), out.sizes(), padding), x.sizes()[0], x.data<float>(), x.sizes()[1], u.data(),
            out.sizes()[1], bias.defined() ? bias.data<float>() : nullptr, activation == Activation::relu,
            out.data<float>());
+  if (activation != Activation::none && activation != Activation::relu)
+    cpu_kernels::bias_activation(out, Tensor(), 1, activation, out);
 }
 
 void winograd_backward_data(const Tensor& dy, const Tensor& weight, Pair padding, Tensor& dx) {

@@ -15,12 +15,14 @@ using cudnn::Direction;
 
 constexpr int64_t kMostColumnBytes = int64_t{64} << 20;
 
-/// False where cuDNN has no plan; x, w and y are the operands of the forward direction.
+/// False where cuDNN has no plan. As `launch`, nothing runs where a captured step's values are refreshed. x, w and y
+/// are the operands of the forward direction.
 bool by_cudnn(Direction direction, const Tensor& x, const Tensor& w, const Tensor& y, const ConvParameters& p,
               cudnn::Epilogue epilogue = cudnn::Epilogue::none, const Tensor& bias = {}) {
   cudnn::ConvKey key = cudnn::describe(direction, x, w, y, p);
   key.tf32 = tf32_allowed();
   key.epilogue = epilogue;
+  if (StepValues::refreshing()) return true;
   Workspace scratch;
   return cudnn::convolution(
       key, {x.raw_data(), w.raw_data(), y.raw_data(), bias.defined() ? bias.raw_data() : nullptr},
@@ -31,10 +33,17 @@ bool by_cudnn(Direction direction, const Tensor& x, const Tensor& w, const Tenso
       stream());
 }
 
+/// All of bias and activation, or none of it.
 cudnn::Epilogue cudnn_epilogue(bool bias, Activation activation) {
   using cudnn::Epilogue;
-  if (activation == Activation::relu) return bias ? Epilogue::bias_relu : Epilogue::relu;
-  return bias ? Epilogue::bias : Epilogue::none;
+  switch (activation) {
+    case Activation::none:
+      return bias ? Epilogue::bias : Epilogue::none;
+    case Activation::relu:
+      return bias ? Epilogue::bias_relu : Epilogue::relu;
+    default:
+      return Epilogue::none;
+  }
 }
 
 /// The pixels [first, first + rows) of a channels-last image as a matrix.
@@ -47,8 +56,9 @@ Tensor pixels(const Tensor& x, int64_t first, int64_t rows) {
 bool forward_by_cudnn(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvParameters& p,
                       Activation activation, Tensor& out) {
   const cudnn::Epilogue epilogue = cudnn_epilogue(bias.defined(), activation);
-  if (by_cudnn(Direction::forward, x, w, out, p, epilogue, bias)) return true;
-  if (epilogue == cudnn::Epilogue::none || !by_cudnn(Direction::forward, x, w, out, p)) return false;
+  const bool fuses = epilogue != cudnn::Epilogue::none;
+  if (fuses && by_cudnn(Direction::forward, x, w, out, p, epilogue, bias)) return true;
+  if (!by_cudnn(Direction::forward, x, w, out, p)) return false;
   Tensor rows = pixels(out, 0, out.numel() / out.sizes()[1]);
   finish(bias, activation, rows);
   return true;

@@ -9,13 +9,6 @@
 namespace weft::WEFT_GPU {
 namespace {
 
-struct AddRelu {
-  template <class T>
-  __device__ T operator()(T v, T bias) const {
-    return functors::relu{}(v + bias);
-  }
-};
-
 /// How the BLAS reads x's last two dimensions, if it can: one of them has stride 1, and the other passes it.
 std::optional<blas::Factor> as_factor(const Tensor& x) {
   const int64_t d = x.dim(), rows = x.sizes()[d - 2], columns = x.sizes()[d - 1];
@@ -57,29 +50,25 @@ void join_batch(blas::Gemm& g) {
 blas::Epilogue epilogue_of(bool bias, Activation activation) {
   switch (activation) {
     case Activation::none:
+    case Activation::gelu:  // by erf, which the BLAS has not
       return bias ? blas::Epilogue::bias : blas::Epilogue::none;
     case Activation::relu:
       return bias ? blas::Epilogue::bias_relu : blas::Epilogue::relu;
+    case Activation::gelu_tanh:
+      return bias ? blas::Epilogue::bias_gelu_tanh : blas::Epilogue::gelu_tanh;
   }
   return blas::Epilogue::none;
 }
 
 }  // namespace
 
-void finish(const Tensor& bias, Activation activation, Tensor& out) {
-  if (!bias.defined()) {
-    if (activation == Activation::relu) relu(out, out);
-    return;
-  }
-  const Tensor wide = raw::expand(bias, out.sizes());
-  if (activation == Activation::none) return add(out, wide, out);
-  dispatch_floating("matmul", out.dtype(), [&]<class T>() { map<T, T, T>(AddRelu{}, out, out, wide); });
-}
-
 void product(blas::Gemm g, const Tensor& bias, Activation activation, Tensor& out) {
   g.epilogue = epilogue_of(bias.defined(), activation);
   g.bias = bias.defined() ? bias.raw_data() : nullptr;
-  if (blas::gemm(g)) return;
+  if (blas::gemm(g)) {
+    if (activation == Activation::gelu) finish({}, activation, out);
+    return;
+  }
   g.epilogue = blas::Epilogue::none;
   blas::gemm(g);
   finish(bias, activation, out);

@@ -6,11 +6,13 @@
 
 namespace weft::WEFT_GPU {
 
-/// Runs `g` with bias and activation, which become its epilogue where the BLAS has it, else one more pass over `out`: c
+/// Runs `g` with bias and activation, which become its epilogue where the BLAS has it, else more passes over `out`: c
 /// as a tensor [.., bias' size].
 void product(blas::Gemm g, const Tensor& bias, Activation activation, Tensor& out);
 
 /// out [.., n] = activation(out + bias [n]); the bias may be undefined.
-void finish(const Tensor& bias, Activation activation, Tensor& out);
+inline void finish(const Tensor& bias, Activation activation, Tensor& out) {
+  if (bias.defined() || activation != Activation::none) bias_activation(out, bias, out.dim() - 1, activation, out);
+}
 
 }  // namespace weft::WEFT_GPU

@@ -146,6 +146,8 @@ TEST(Pool, FusedReluHasTheSameGradient) {
   sum(relu(nn::MaxPool2d()(b)) * weight).backward();
   EXPECT_EQ(a.grad().to_vector<float>(), b.grad().to_vector<float>());
   EXPECT_GT(largest(a.grad()), 0);
+  const auto gelu_pool = nn::MaxPool2d({.activation = Activation::gelu})(b.detach());
+  EXPECT_EQ(gelu_pool.to_vector<float>(), gelu(nn::MaxPool2d()(b.detach())).to_vector<float>());
 }
 
 TEST(Activations, CallTheirOps) {

@@ -30,7 +30,7 @@ Ref reference(const Refs& in, const Conv2dOptions& o) {
                 if (h >= 0 && h < x.sizes[2] && l >= 0 && l < x.sizes[3])
                   v += w(c, k, a, b) * x(n, c / per_group * w.sizes[1] + k, h, l);
               }
-          y(n, c, i, j) = o.activation == Activation::relu && v < 0 ? 0 : v;
+          y(n, c, i, j) = activated(o.activation, v);
         }
   return y;
 }
@@ -71,9 +71,12 @@ OpCases conv_cases() {
       winograd("conv2d/winograd_padded", {2, 16, 7, 8}, {16, 16, 3, 3}, {.padding = {2, 1}}),
       winograd("conv2d/winograd_relu", {3, 16, 6, 7}, {16, 16, 3, 3}, {.padding = 1, .activation = Activation::relu},
                false),
+      winograd("conv2d/winograd_gelu", {2, 16, 6, 7}, {16, 16, 3, 3}, {.padding = 1, .activation = Activation::gelu}),
       conv2d_case("conv2d/no_bias", {2, 3, 6, 5}, {4, 3, 3, 2}, {}, false),
       conv2d_case("conv2d/one_channel", {2, 1, 7, 7}, {4, 1, 3, 3}, {}),
       conv2d_case("conv2d/relu", {2, 3, 6, 5}, {4, 3, 3, 3}, {.activation = Activation::relu}),
+      conv2d_case("conv2d/gelu", {2, 3, 6, 5}, {4, 3, 3, 3}, {.activation = Activation::gelu}),
+      conv2d_case("conv2d/gelu_tanh", {2, 3, 6, 5}, {4, 3, 3, 3}, {.activation = Activation::gelu_tanh}, false),
       conv2d_case("conv2d/stride_padding", {2, 2, 9, 8}, {3, 2, 3, 3}, {.stride = {2, 3}, .padding = {1, 2}}),
       conv2d_case("conv2d/stride_does_not_divide", {1, 2, 16, 16}, {2, 2, 7, 7}, {.stride = 3, .padding = 2}),
       conv2d_case("conv2d/last_row_never_read", {1, 2, 6, 6}, {2, 2, 3, 3}, {.stride = 2}),

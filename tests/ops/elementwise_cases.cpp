@@ -66,9 +66,7 @@ OpCase without_gradient(OpCase c) {
   return c;
 }
 
-double phi(double x) { return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)); }
-
-/// relu(x + bias) along dimension 1 of three, as what products end with.
+/// activation(x + bias) along dimension 1 of three, as what products end with.
 OpCase bias_activation(const char* name, Activation activation) {
   return {.name = name,
           .inputs = {{{4, 6, 5}}, {{6}}},
@@ -82,8 +80,7 @@ OpCase bias_activation(const char* name, Activation activation) {
               [activation](const Refs& x) {
                 Ref y({4, 6, 5});
                 for (int64_t i = 0; i < y.numel(); ++i) y[i] = x[0][i] + x[1][i / 5 % 6];
-                for (double& v : y.values)
-                  if (activation == Activation::relu) v = std::max(v, 0.0);
+                for (double& v : y.values) v = activated(activation, v);
                 return y;
               },
           .gradient = false,
@@ -111,11 +108,8 @@ OpCases elementwise_cases() {
       unary("erf", erf, [](double x) { return std::erf(x); }),
       unary("sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }),
       unary("tanh", tanh, [](double x) { return std::tanh(x); }),
-      unary("gelu", gelu, [](double x) { return x * phi(x); }),
-      unary("gelu_tanh", gelu_tanh,
-            [](double x) {
-              return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-            }),
+      unary("gelu", gelu, [](double x) { return activated(Activation::gelu, x); }),
+      unary("gelu_tanh", gelu_tanh, [](double x) { return activated(Activation::gelu_tanh, x); }),
       unary("silu", silu, [](double x) { return x / (1 + std::exp(-x)); }),
       unary("softplus", softplus, [](double x) { return std::log1p(std::exp(x)); }),
       unary(
@@ -157,6 +151,8 @@ OpCases elementwise_cases() {
            }},
       bias_activation("bias_activation/none", Activation::none),
       bias_activation("bias_activation/relu", Activation::relu),
+      bias_activation("bias_activation/gelu", Activation::gelu),
+      bias_activation("bias_activation/gelu_tanh", Activation::gelu_tanh),
   };
 }
 

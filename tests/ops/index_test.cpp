@@ -246,7 +246,7 @@ TEST(IndexDevice, TheRestIsReadAndAddedAllTheSame) {
   const Tensor x = arange(6, {f32, device}).reshape({3, 2});
   const Tensor index = from<int64_t>({2, 3, 0}, {3}, device);
   Tensor y = index_select(x, 0, index), z = index_add(x, 0, index, ones({3, 2}, device));
-  EXPECT_ERROR(synchronize(device), "index 3 at position 1 is outside of [0, 3)");
+  EXPECT_ERROR(synchronize(device), "index 3 at position 1 is outside of a dimension [0, 3)");
   EXPECT_EQ(y.to_vector<float>(), (Floats{4, 5, 0, 0, 0, 1}));
   EXPECT_EQ(z.to_vector<float>(), (Floats{1, 2, 2, 3, 5, 6}));
 }

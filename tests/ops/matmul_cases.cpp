@@ -9,6 +9,26 @@ namespace {
 using Tensors = std::vector<Tensor>;
 using Refs = std::vector<Ref>;
 
+OpCase linear_case(const char* name, Activation activation, bool bias = true) {
+  OpCase c{.name = name,
+           .inputs = {{{6, 4}}, {{5, 4}}},
+           .run = [=](const Tensors& x) { return linear(x[0], x[1], bias ? x[2] : Tensor(), activation); },
+           .reference =
+               [=](const Refs& x) {
+                 Ref y({6, 5});
+                 for (int64_t i = 0; i < 6; ++i)
+                   for (int64_t o = 0; o < 5; ++o) {
+                     double v = bias ? x[2][o] : 0;
+                     for (int64_t k = 0; k < 4; ++k) v += x[0](i, k) * x[1](o, k);
+                     y(i, o) = activated(activation, v);
+                   }
+                 return y;
+               },
+           .dtypes = {f32, f64, bf16, f16}};
+  if (bias) c.inputs.push_back({{5}});
+  return c;
+}
+
 }  // namespace
 
 OpCases matmul_cases() {
@@ -93,21 +113,10 @@ OpCases matmul_cases() {
        .dtypes = {f32, f64, bf16, f16},
        .bench = {{{64, 9216}}, {{128, 9216}}, {{128}}},
        .flops = 2.0 * 64 * 9216 * 128},
-      {.name = "linear/relu",
-       .inputs = {{{6, 4}}, {{5, 4}}, {{5}}},
-       .run = [](const Tensors& x) { return linear(x[0], x[1], x[2], Activation::relu); },
-       .reference =
-           [](const Refs& x) {
-             Ref y({6, 5});
-             for (int64_t i = 0; i < 6; ++i)
-               for (int64_t o = 0; o < 5; ++o) {
-                 double v = x[2][o];
-                 for (int64_t k = 0; k < 4; ++k) v += x[0](i, k) * x[1](o, k);
-                 y(i, o) = v > 0 ? v : 0;
-               }
-             return y;
-           },
-       .dtypes = {f32, f64, bf16, f16}},
+      linear_case("linear/relu", Activation::relu),
+      linear_case("linear/gelu", Activation::gelu),
+      linear_case("linear/gelu_tanh", Activation::gelu_tanh),
+      linear_case("linear/gelu_tanh_no_bias", Activation::gelu_tanh, false),
   };
 }
 

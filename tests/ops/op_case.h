@@ -2,11 +2,14 @@
 // devices, and the op's benchmark. `<stem>_cases.cpp` lists the entries of a stem; `cases.cpp` lists the stems.
 #pragma once
 
+#include <cmath>
 #include <functional>
+#include <numbers>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tensor/kernel_args.h"
 #include "tensor/tensor.h"
 
 namespace weft::testing {
@@ -54,6 +57,21 @@ struct Ref {
     return static_cast<size_t>(flat);
   }
 };
+
+/// The activations of products, by their definitions.
+inline double activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::none:
+      break;
+    case Activation::relu:
+      return x < 0 ? 0 : x;
+    case Activation::gelu:
+      return x * 0.5 * (1 + std::erf(x / std::numbers::sqrt2));
+    case Activation::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+  }
+  return x;
+}
 
 struct OpCase {
   std::string name;  ///< "softmax/last_dim": op, then what this entry is about
