@@ -1,7 +1,6 @@
 // What a GPU and cuDNN say about themselves, for scripts/gpu-check.sh: one JSON object on standard output, and cuDNN's
 // description of the device, from which plans can be made elsewhere, as a file.
 //   gpu_facts DEVICE [FILE]     DEVICE is cuda, or simt, of which cuDNN knows nothing
-#include <cuda_runtime_api.h>
 #include <cudnn_version.h>
 
 #include <chrono>
@@ -10,6 +9,7 @@
 
 #include "tensor/atomic_file.h"
 #include "tensor/backend.h"
+#include "tensor/cuda/check.h"
 #include "tensor/cuda/cudnn.h"
 #include "tests/cuda/convolutions.h"
 
@@ -45,10 +45,6 @@ ordered_json plans() {
           {"reason", s.reason}};
 }
 
-void check(cudaError_t status, const char* call) {
-  WEFT_CHECK(status == cudaSuccess, "gpu_facts", "{}: {}", call, cudaGetErrorString(status));
-}
-
 ordered_json facts(Device device, const char* description_file) {
   const Backend& runtime = backend(device.type);
   runtime.set_device(device.index);
@@ -61,10 +57,10 @@ ordered_json facts(Device device, const char* description_file) {
                          {"cudnn_built_with", CUDNN_VERSION}};
   if (device.type != DeviceType::cuda) return result;
   cudaDeviceProp p{};
-  check(cudaSetDevice(device.index), "cudaSetDevice");
-  check(cudaGetDeviceProperties(&p, device.index), "cudaGetDeviceProperties");
+  CUDA_CHECK(cudaSetDevice(device.index));
+  CUDA_CHECK(cudaGetDeviceProperties(&p, device.index));
   int driver = 0;
-  check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  CUDA_CHECK(cudaDriverGetVersion(&driver));
   result["driver"] = driver;
   result["compute_capability"] = fmt::format("{}.{}", p.major, p.minor);
   result["multiprocessors"] = p.multiProcessorCount;

@@ -1,8 +1,6 @@
 // Google Benchmark over the op cases that have a `bench` input, and more sizes: forward, and forward with backward;
 // and a step of AdamW. bench/peers/compare_ops.py puts PyTorch's figures beside these.
-//   ops_bench --benchmark_filter=softmax     all entries of a stem; before it, --threads=N sets the kernels' threads
-//   and
-//                                            --device=cuda where they run
+//   ops_bench [--threads=N] [--device=cuda] --benchmark_filter=softmax     all entries of a stem
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>

@@ -101,7 +101,7 @@ target_compile_options(weft_cuda PRIVATE
 if(WEFT_WERROR)
   target_compile_options(weft_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
-target_link_libraries(weft_cuda PRIVATE weft CUDA::cudart_static CUDA::cublas CUDA::cublasLt CUDNN::cudnn)
+target_link_libraries(weft_cuda PRIVATE weft CUDA::cudart_static CUDA::cublasLt CUDNN::cudnn)
 set_target_properties(weft_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} BUILD_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}"
                                            INSTALL_RPATH "$ORIGIN" CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
 target_compile_definitions(weft PRIVATE WEFT_HAS_CUDA)

@@ -31,15 +31,17 @@ class Stream {
 
 /// The stream that work of this thread on `device` goes to.
 Stream current_stream(Device device);
-/// Waits for the current stream of `device`; throws what its kernels found wrong: "label 12 is outside of [0, 10)".
-/// Reading values (`item`, `to_vector`, `to(cpu)`) does so by itself.
+/// Waits for the current stream of `device`; throws what its kernels found wrong: "label 12 … is outside of the
+/// classes". Reading values (`item`, `to_vector`, `to(cpu)`) does so by itself.
 void synchronize(Device device);
 
 /// Copies bytes in the order of `stream`, without waiting: `from` and `to` are dense, of one dtype, sizes and order of
 /// strides, on the stream's device or in pinned memory, and stay as they are until the copy is done.
 void copy_async(const Tensor& from, Tensor& to, const Stream& stream);
 
-/// Makes a stream the current one of this thread until the end of the block.
+/// Makes a stream the current one of this thread until the end of the block. Tensors made meanwhile belong to it: their
+/// memory is used anew by its later work, so what another stream does with them must be done, or waited for by an
+/// event, before they go.
 class StreamGuard {
  public:
   explicit StreamGuard(const Stream& stream);

@@ -49,9 +49,46 @@ template <class T>
 __device__ T block_sum(T value) {
   return block_reduce(value, Sum{}, T(0));
 }
+/// out = Σ x, by one block.
+template <class T>
+__global__ void __launch_bounds__(kBlock) sum_kernel(const T* x, int64_t n, T* out) {
+  T sum = 0;
+  for (int64_t i = threadIdx.x; i < n; i += kBlock) sum += x[i];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) *out = sum;
+}
 template <class T>
 __device__ T block_max(T value) {
   return block_reduce(value, Max{}, Max::identity<T>());
+}
+
+/// Elements of a column up to which one thread takes it alone.
+inline constexpr int64_t kAloneElements = 8;
+
+/// A block for columns of n elements: columns side by side along x, threads that share one along y, powers of 2.
+inline dim3 block_of_columns(int64_t n, int64_t columns) {
+  unsigned across = kBlock;
+  if (n > kAloneElements)
+    for (across = 1; across < kWarp && across < columns;) across *= 2;
+  return {across, kBlock / across};
+}
+
+/// What the threads of V columns have, merged into the first of them, whose threadIdx.y is 0. Once in a kernel.
+template <int V, class State, class Merge>
+__device__ void merge_columns(State (&states)[V], const Merge& merge) {
+  const int lane = static_cast<int>(threadIdx.y), lanes = static_cast<int>(blockDim.y);
+  if (lanes == 1) return;
+  __shared__ State shared[kBlock * V];
+  const auto slot = [&](int of_lane, int c) -> State& {
+    return shared[(c * lanes + of_lane) * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)];
+  };
+  for (int half = lanes / 2; half > 0; half /= 2) {  // writers of a round are none of the slots that are read in it
+    if (lane >= half && lane < 2 * half)
+      for (int c = 0; c < V; ++c) slot(lane, c) = states[c];
+    __syncthreads();
+    if (lane < half)
+      for (int c = 0; c < V; ++c) merge(states[c], slot(lane + half, c));
+  }
 }
 
 }  // namespace weft::WEFT_GPU

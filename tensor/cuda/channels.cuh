@@ -18,18 +18,7 @@ inline constexpr int64_t kSumBlocks = 512, kMapBlocks = 2048;
 template <class T>
 inline constexpr int kWide = static_cast<int>(16 / sizeof(T));
 
-inline bool is_aligned(const Tensor& t, int64_t bytes) {
-  return !t.defined() || reinterpret_cast<uintptr_t>(t.raw_data()) % static_cast<uintptr_t>(bytes) == 0;
-}
-
-template <int V, class T>
-__device__ __forceinline__ Pack<T, V> load_pack(const T* p) {
-  return *reinterpret_cast<const Pack<T, V>*>(p);
-}
-template <int V, class T>
-__device__ __forceinline__ void store_pack(T* p, const Pack<T, V>& values) {
-  *reinterpret_cast<Pack<T, V>*>(p) = values;
-}
+inline bool is_aligned(const Tensor& t, int64_t bytes) { return !t.defined() || is_aligned(t.raw_data(), bytes); }
 
 /// n / divisor for any n; fast below 2^31.
 struct Quotient {
@@ -67,17 +56,17 @@ struct Tiles {
     if (at.last) {
       const int64_t packs = c / V;
       while (lanes < kWarp && lanes < packs) lanes = 1 << ++lane_bits;
-      across = (packs + lanes - 1) / lanes;
+      across = ceil_div(packs, lanes);
       count = at.rows;
     } else {
       count = at.rows / V;
       plane_of = Quotient(s / V, count);
     }
     const int64_t of_a_block = kBlock / lanes * kUnroll;
-    const int64_t most = blocks < across ? 1 : blocks / across, wanted = (count + of_a_block - 1) / of_a_block;
+    const int64_t most = blocks < across ? 1 : blocks / across, wanted = ceil_div(count, of_a_block);
     parts = wanted < 1 ? 1 : wanted < most ? wanted : most;
-    part = (count + parts - 1) / parts;
-    if (part > 0) parts = (count + part - 1) / part;
+    part = ceil_div(count, parts);
+    if (part > 0) parts = ceil_div(count, part);
     grid = dim3(static_cast<unsigned>(across), static_cast<unsigned>(parts));
   }
 
@@ -260,7 +249,7 @@ __device__ double sum_of_parts(int64_t parts, double (&shared)[kJoinWarps][kWarp
 /// finish(channel, Σ first, Σ second) for every channel of partial [parts, 2, C].
 template <class C, class Finish>
 __global__ void __launch_bounds__(kJoinWarps* kWarp)
-    join_parts_kernel(const C* partial, int64_t parts, int64_t channels, Finish finish) {
+    join_channel_parts_kernel(const C* partial, int64_t parts, int64_t channels, Finish finish) {
   __shared__ double firsts[kJoinWarps][kWarp], seconds[kJoinWarps][kWarp];
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x % kWarp;
   const C* const from = partial + (channel < channels ? channel : channels - 1);
@@ -272,7 +261,7 @@ __global__ void __launch_bounds__(kJoinWarps* kWarp)
 template <class C, class Finish>
 void join_parts(const C* partial, int64_t parts, int64_t channels, const Finish& finish) {
   if (channels == 0) return;
-  launch(static_cast<unsigned>((channels + kWarp - 1) / kWarp), kJoinWarps * kWarp, 0, join_parts_kernel<C, Finish>,
+  launch(static_cast<unsigned>(ceil_div(channels, kWarp)), kJoinWarps * kWarp, 0, join_channel_parts_kernel<C, Finish>,
          partial, parts, channels, finish);
 }
 

@@ -114,8 +114,7 @@ void im2col(const ConvSizes& s, int64_t first, int64_t rows, const void* x, void
   constexpr int V = 16 / static_cast<int>(sizeof(Bits));
   const auto* from = static_cast<const Bits*>(x) + first / (s.oh * s.ow) * s.h * s.w * s.c;
   auto* to = static_cast<Bits*>(columns);
-  const bool packed =
-      s.group_in() % V == 0 && (reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % 16 == 0;
+  const bool packed = s.group_in() % V == 0 && packs_fit<V>(from, to);
   const int64_t width = packed ? V : 1;
   const Im2col a{.channels = Divider(s.group_in() / width),
                  .kw = Divider(s.kw),
@@ -150,8 +149,7 @@ void col2im(const ConvSizes& s, const Gather& part, const Tensor& columns, Tenso
   constexpr int V = 16 / static_cast<int>(sizeof(Sum));
   T* const to = dx.data<T>() + part.first_image * s.h * s.w * s.c;
   const auto* from = part.oh > 0 ? columns.data<Sum>() : nullptr;
-  const bool packed = s.group_in() % V == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0 &&
-                      reinterpret_cast<uintptr_t>(to) % (V * sizeof(T)) == 0;
+  const bool packed = s.group_in() % V == 0 && packs_fit<V>(from, to);
   const int64_t width = packed ? V : 1;
   const Col2im a{.channels = Divider(s.group_in() / width),
                  .groups = Divider(s.p.groups),

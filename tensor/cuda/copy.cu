@@ -56,15 +56,17 @@ bool same_dense_layout(const Tensor& x, const Tensor& out) {
   return (x.is_contiguous() && out.is_contiguous()) || (x.strides() == out.strides() && raw::is_dense(x));
 }
 
-/// Both on the device in use.
+/// Both on the device in use. Bytes are no kernel's, so `launch` does not hold them back from a refreshed step.
 void copy_here(const Tensor& x, Tensor& out) {
   if (x.dtype() != out.dtype()) {
     dispatch(out.dtype(),
              [&]<class To>() { dispatch(x.dtype(), [&]<class From>() { map<To, From>(Convert<To>{}, out, x); }); });
     return;
   }
-  if (same_dense_layout(x, out))
+  if (same_dense_layout(x, out)) {
+    if (StepValues::refreshing()) return;
     return backend(out.device().type).copy(out.raw_data(), x.raw_data(), x.bytes(), stream());
+  }
   switch (size_of(x.dtype())) {
     case 8:
       return copy_bits<uint64_t>(x, out);
@@ -77,6 +79,13 @@ void copy_here(const Tensor& x, Tensor& out) {
   }
 }
 
+/// What is put into `stream` from here on waits for what is in `other` now.
+void follow(const Stream& stream, const Stream& other) {
+  Event mark(other.device());
+  mark.record(other);
+  mark.wait(stream);
+}
+
 /// Bytes from one device's memory to another's: only between equal dtypes and dense layouts, so what differs is made
 /// equal on the side it starts from or ends at.
 void copy_across(const Tensor& x, Tensor& out) {
@@ -86,10 +95,18 @@ void copy_across(const Tensor& x, Tensor& out) {
     copy_across(there, here);
     return kernels::copy(here, out);
   }
-  const Backend& runtime = backend((x.device() == cpu ? out : x).device().type);
-  runtime.copy(out.raw_data(), x.raw_data(), x.bytes(), stream());
+  const bool host = x.device() == cpu || out.device() == cpu;
+  if (host && (StepValues::recording() || StepValues::refreshing()))
+    fail("copy", "a captured step copies nothing between the host and a device: a replay would find other bytes there");
+  const Device device = (x.device() == cpu ? out : x).device();
+  const Stream from = current_stream(device);
+  // Between two devices, the other's stream is done with the memory before, and uses it after.
+  if (!host) follow(from, current_stream(out.device()));
+  const Backend& runtime = backend_in_use(device);
+  runtime.copy(out.raw_data(), x.raw_data(), x.bytes(), from.handle());
+  if (!host) follow(current_stream(out.device()), from);
   // The host may read or change its side next.
-  if (out.device() == cpu || x.storage()->is_pinned()) runtime.synchronize(stream());
+  if (out.device() == cpu || x.storage()->is_pinned()) runtime.synchronize(from.handle());
 }
 
 }  // namespace

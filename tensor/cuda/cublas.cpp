@@ -8,9 +8,10 @@
 #include <unordered_map>
 
 #include "tensor/cuda/blas.h"
-#include "tensor/cuda/check.h"
+#include "tensor/cuda/per_device.h"
 #include "tensor/cuda/workspace.h"
 #include "tensor/precision.h"
+#include "tensor/step_values.h"
 #include "tensor/stream.h"
 
 namespace weft::blas {
@@ -209,21 +210,10 @@ std::optional<Algorithm> ask_heuristic(cublasLtHandle_t handle, const Gemm& g) {
   return {};
 }
 
-DeviceState& state_of(int device) {
-  struct Devices {
-    std::mutex mutex;
-    std::unordered_map<int, DeviceState> states;
-  };
-  static auto* all = new Devices;  // never destroyed: at the program's end the driver may be gone before it
-  std::lock_guard lock(all->mutex);
-  DeviceState& state = all->states[device];
-  if (!state.handle) check(cublasLtCreate(&state.handle), "cublasLtCreate");
-  return state;
-}
-
 std::optional<Algorithm> algorithm_for(DeviceState& device, const Gemm& g) {
   const Key key = key_of(g);
   std::lock_guard lock(device.mutex);
+  if (!device.handle) check(cublasLtCreate(&device.handle), "cublasLtCreate");
   if (const auto known = device.found.find(key); known != device.found.end()) return known->second;
   if (device.found.size() >= kMostAlgorithms) device.found.clear();
   return device.found.emplace(key, ask_heuristic(device.handle, g)).first->second;
@@ -237,16 +227,14 @@ bool bias_is_aligned(const Gemm& g) {
 
 bool run(const Gemm& g) {
   if (!bias_is_aligned(g)) return false;
-  int index = 0;
-  CUDA_CHECK(cudaGetDevice(&index));
-  DeviceState& device = state_of(index);
+  auto& device = cuda::state_of_current_device<DeviceState>();
   const std::optional<Algorithm> found = algorithm_for(device, g);
   if (!found && g.epilogue != Epilogue::none) return false;
   if (!found)
     fail("cublas", fmt::format("has no algorithm for {} x [{}, {}] · [{}, {}] of {}", g.batch, g.m, g.k, g.k, g.n,
                                name(g.dtype)));
   const Call call(g, g.bias);
-  const Workspace scratch(found->workspace, {DeviceType::cuda, static_cast<int16_t>(index)});
+  const Workspace scratch(found->workspace, {DeviceType::cuda, static_cast<int16_t>(cuda::current_device())});
   const double one = 1, beta = g.accumulate;
   const float one_f32 = 1, beta_f32 = g.accumulate;
   const bool wide = g.dtype == f64;
@@ -265,6 +253,7 @@ const void* ahead(const void* data, int64_t elements, DType dtype) {
 }  // namespace
 
 bool gemm(const Gemm& g) {
+  if (StepValues::refreshing()) return true;  // the captured step has it
   if (g.batch <= kMostBatch) return run(g);
   if (g.epilogue != Epilogue::none) return false;
   for (int64_t done = 0; done < g.batch; done += kMostBatch) {

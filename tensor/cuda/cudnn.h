@@ -60,12 +60,12 @@ struct Addresses {
 /// Device memory of at least this many bytes that stays until the stream has passed the call.
 using Workspace = std::function<void*(int64_t bytes)>;
 
-/// Whether a plan for the current device is there or can be made. Worth asking before operands are copied into another
-/// layout, and for an epilogue: without a plan run Epilogue::none and apply bias and activation afterwards.
+/// Whether a plan for the current device is there or can be made.
 bool has_plan(const ConvKey& key);
 
-/// Launches the convolution on the current device's `stream`. False, with nothing done, where there is no plan. Throws
-/// weft::Error where cuDNN fails otherwise.
+/// Launches the convolution on the current device's `stream`. False, with nothing done, where there is no plan: for an
+/// epilogue, then run Epilogue::none and apply bias and activation afterwards. Throws weft::Error where cuDNN fails
+/// otherwise.
 bool convolution(const ConvKey& key, const Addresses& at, const Workspace& workspace, CUstream_st* stream);
 
 /// The caches of all devices.
@@ -77,8 +77,6 @@ struct PlanStatistics {
   std::string reason;  ///< why the last of these has none
 };
 PlanStatistics plan_statistics();
-/// Forgets all plans and counts.
-void clear_plans();
 
 /// The current device as cuDNN writes it down (JSON); plans can be made from such a text without the device.
 std::string device_description();

@@ -152,21 +152,19 @@ inline constexpr int64_t kMostWorkspace = int64_t{1} << 30;
 std::shared_ptr<const Plan> find_plan(const ConvKey& key, const Target& target, std::string& reason,
                                       int64_t most_workspace = kMostWorkspace);
 
-/// Plans by key, and keys known to have none, of one device. Forgets everything when it is full.
+/// Plans by key, and keys known to have none, of one device. Nothing is forgotten: work in a stream, and captured
+/// steps, may use a plan's kernels long after its last call.
 class PlanCache {
  public:
-  explicit PlanCache(size_t most = 1024) : most_(most) {}
   /// The plan, made by `find_plan` the first time; null where there is none.
   std::shared_ptr<const Plan> find(const ConvKey& key, const Target& target);
   PlanStatistics statistics() const;
-  void clear();
 
  private:
   struct Hash {
     size_t operator()(const ConvKey& key) const { return hash(key); }
   };
 
-  const size_t most_;
   mutable std::mutex mutex_;
   std::unordered_map<ConvKey, std::shared_ptr<const Plan>, Hash> plans_;
   PlanStatistics counts_;

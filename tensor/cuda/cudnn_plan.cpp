@@ -1,20 +1,12 @@
 // The cache of plans, and running one. A device has one handle and one cache, and runs are queued under its lock:
 // cuDNN does not promise that a plan may be executed by two threads at once.
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 
 #include "tensor/cuda/cudnn_graph.h"
+#include "tensor/cuda/per_device.h"
 
 namespace weft::cudnn {
 namespace {
-
-int current_device() {
-  int device = 0;
-  if (const cudaError_t status = cudaGetDevice(&device); status != cudaSuccess)
-    fail("cuda", fmt::format("cudaGetDevice: {}", cudaGetErrorString(status)));
-  return device;
-}
 
 struct DeviceState {
   std::mutex mutex;
@@ -22,35 +14,16 @@ struct DeviceState {
   PlanCache plans;
 };
 
-struct Devices {
-  std::mutex mutex;
-  std::unordered_map<int, std::unique_ptr<DeviceState>> states;
-};
-
-/// Never destroyed: at the program's end the driver may be gone before it.
-Devices& devices() {
-  static auto* all = new Devices;
-  return *all;
-}
-
 /// The current device's handle and plans, locked.
 class Lease {
  public:
-  Lease() : state_(current()), lock_(state_.mutex) {
+  Lease() : state_(cuda::state_of_current_device<DeviceState>()), lock_(state_.mutex) {
     if (!state_.handle) check(cudnnCreate(&state_.handle), "cudnnCreate");
   }
   cudnnHandle_t handle() const { return state_.handle; }
   std::shared_ptr<const Plan> plan(const ConvKey& key) { return state_.plans.find(key, Target(state_.handle)); }
 
  private:
-  static DeviceState& current() {
-    const int device = current_device();
-    std::lock_guard lock(devices().mutex);
-    std::unique_ptr<DeviceState>& state = devices().states[device];
-    if (!state) state = std::make_unique<DeviceState>();
-    return *state;
-  }
-
   DeviceState& state_;
   std::lock_guard<std::mutex> lock_;
 };
@@ -97,7 +70,6 @@ std::shared_ptr<const Plan> PlanCache::find(const ConvKey& key, const Target& ta
   ++counts_.misses;
   std::string reason;
   std::shared_ptr<const Plan> plan = find_plan(key, target, reason);
-  if (plans_.size() >= most_) plans_.clear(), counts_.plans = counts_.none = 0;
   plans_.emplace(key, plan);
   if (plan)
     ++counts_.plans;
@@ -109,12 +81,6 @@ std::shared_ptr<const Plan> PlanCache::find(const ConvKey& key, const Target& ta
 PlanStatistics PlanCache::statistics() const {
   std::lock_guard lock(mutex_);
   return counts_;
-}
-
-void PlanCache::clear() {
-  std::lock_guard lock(mutex_);
-  plans_.clear();
-  counts_ = {};
 }
 
 bool has_plan(const ConvKey& key) { return has_elements(key) && Lease().plan(key) != nullptr; }
@@ -134,23 +100,17 @@ bool convolution(const ConvKey& key, const Addresses& at, const Workspace& works
 
 PlanStatistics plan_statistics() {
   PlanStatistics sum;
-  std::lock_guard lock(devices().mutex);
-  for (const auto& [device, state] : devices().states) {
-    PlanStatistics one = state->plans.statistics();
+  for (const DeviceState& state : cuda::state_of_devices<DeviceState>()) {
+    PlanStatistics one = state.plans.statistics();
     sum.hits += one.hits, sum.misses += one.misses, sum.plans += one.plans, sum.none += one.none;
     if (!one.reason.empty()) sum.reason = std::move(one.reason);
   }
   return sum;
 }
 
-void clear_plans() {
-  std::lock_guard lock(devices().mutex);
-  for (const auto& [device, state] : devices().states) state->plans.clear();
-}
-
 std::string device_description() {
   Descriptor properties(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "device properties");
-  properties.set(CUDNN_ATTR_DEVICEPROP_DEVICE_ID, static_cast<int32_t>(current_device())).finalize();
+  properties.set(CUDNN_ATTR_DEVICEPROP_DEVICE_ID, static_cast<int32_t>(cuda::current_device())).finalize();
   return json_of(properties);
 }
 

@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kBlock)
     dropout_kernel(const T* x, int64_t n, Keep keep, StepValue<Philox> state, bool packed, T* out, bool* mask) {
   constexpr int V = kDropoutPack<T>;
   const Philox place = state.get();
-  const int64_t chunks = (n + V - 1) / V;
+  const int64_t chunks = ceil_div(n, V);
   for (int64_t chunk = grid_index(); chunk < chunks; chunk += grid_size()) {
     const int64_t at = chunk * V, rest = n - at;
     const int count = rest < V ? static_cast<int>(rest) : V;
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kBlock)
   constexpr int V = kDropoutPack<T>;
   using C = compute_t<T>;
   const Philox place = state.get();
-  const int64_t chunks = (n + V - 1) / V, step = grid_size() * V % columns;
+  const int64_t chunks = ceil_div(n, V), step = grid_size() * V % columns;
   int64_t column = grid_index() * V % columns;
   for (int64_t chunk = grid_index(); chunk < chunks; chunk += grid_size()) {
     const int64_t at = chunk * V, rest = n - at;
@@ -135,8 +135,8 @@ __global__ void __launch_bounds__(kBlock)
 /// Whether all may be read and written by the widest access that V elements of them take.
 template <class T>
 bool packs_fit(std::initializer_list<const void*> operands, const bool* mask) {
-  const auto fits = [](const void* p, size_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; };
-  return std::ranges::all_of(operands, [&](const void* p) { return fits(p, 16); }) && fits(mask, kDropoutPack<T>);
+  return std::ranges::all_of(operands, [](const void* p) { return is_aligned(p, 16); }) &&
+         is_aligned(mask, kDropoutPack<T>);
 }
 
 struct Dropped {
@@ -158,7 +158,7 @@ void dropout(const Tensor& x, double p, Philox state, Tensor& out, Tensor& mask)
     T* const to = out.data<T>();
     bool* const kept = mask.data<bool>();
     constexpr int V = kDropoutPack<T>;
-    launch(blocks_for((x.numel() + V - 1) / V), kBlock, 0, dropout_kernel<T>, from, x.numel(), keep_of(p), place,
+    launch(blocks_for(ceil_div(x.numel(), V)), kBlock, 0, dropout_kernel<T>, from, x.numel(), keep_of(p), place,
            packs_fit<T>({from, to}, kept), to, kept);
   });
 }
@@ -178,7 +178,7 @@ void dropout_add(const Tensor& x, const Tensor& bias, const Tensor& residual, do
     T* const to = out.data<T>();
     bool* const kept = mask.defined() ? mask.data<bool>() : nullptr;
     constexpr int V = kDropoutPack<T>;
-    launch(blocks_for((x.numel() + V - 1) / V), kBlock, 0, dropout_add_kernel<T>, from, added, rest, x.numel(),
+    launch(blocks_for(ceil_div(x.numel(), V)), kBlock, 0, dropout_add_kernel<T>, from, added, rest, x.numel(),
            bias.defined() ? bias.numel() : int64_t{1}, keep_of(p), place, packs_fit<T>({from, added, rest, to}, kept),
            to, kept);
   });

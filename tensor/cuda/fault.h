@@ -6,11 +6,13 @@
 
 namespace weft::cuda {
 
-/// The first fault since the host last looked: "[op] what VALUE at position POSITION is outside of [0, SIZE)".
+/// The first fault since the host last looked: "[op] what VALUE at position POSITION is outside of range [0, SIZE)".
 struct Fault {
-  int32_t set;  // 0: none
+  enum State : int32_t { none, being_written, complete };
+
+  int32_t state;  // a State; only a complete one is read
   int64_t value, position, size;
-  const char *op, *what;  // literals of the host
+  const char *op, *what, *range;  // literals of the host
 };
 
 /// The fault record of the device in use, as kernels see it.

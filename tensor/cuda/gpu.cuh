@@ -27,9 +27,11 @@ inline constexpr int64_t kMostBlocks = 4096;
 
 inline cudaStream_t stream() { return static_cast<cudaStream_t>(used_stream()); }
 
+WEFT_HD constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 /// Blocks of `block` threads for n elements, at least one.
 inline unsigned blocks_for(int64_t n, int64_t block = kBlock, int64_t most = kMostBlocks) {
-  const int64_t wanted = (n + block - 1) / block;
+  const int64_t wanted = ceil_div(n, block);
   return static_cast<unsigned>(wanted < 1 ? 1 : wanted < most ? wanted : most);
 }
 
@@ -72,5 +74,24 @@ template <class T, int V>
 struct alignas(sizeof(T) * V) Pack {
   T v[V];
 };
+
+template <int V, class T>
+__device__ __forceinline__ Pack<T, V> load_pack(const T* p) {
+  return *reinterpret_cast<const Pack<T, V>*>(p);
+}
+template <int V, class T>
+__device__ __forceinline__ void store_pack(T* p, const Pack<T, V>& values) {
+  *reinterpret_cast<Pack<T, V>*>(p) = values;
+}
+
+/// Whether an address is a multiple of `bytes`.
+WEFT_HD bool is_aligned(const void* p, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(bytes) == 0;
+}
+/// Whether packs of V elements can be read and written from all of them on.
+template <int V, class... T>
+WEFT_HD bool packs_fit(const T*... p) {
+  return (is_aligned(p, sizeof(Pack<T, V>)) && ...);
+}
 
 }  // namespace weft::WEFT_GPU

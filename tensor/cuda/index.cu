@@ -149,11 +149,11 @@ void sort_and_add(const Room<Key>& rows, int64_t n, Key none, int64_t outer, int
 
 }  // namespace
 
-void check_index(const Tensor& index, int64_t size, const char* op, const char*) {
+void check_index(const Tensor& index, int64_t size, const char* op, const char* what) {
   if (index.numel() == 0) return;
   const Tensor dense = raw::contiguous(index);
   dispatch_index(op, index.dtype(), [&]<class I>() {
-    launch(blocks_for(dense.numel()), kBlock, 0, check_kernel<I>, index_check(op, "index", size), dense.numel(),
+    launch(blocks_for(dense.numel()), kBlock, 0, check_kernel<I>, index_check(op, "index", what, size), dense.numel(),
            dense.data<I>());
   });
 }

@@ -53,10 +53,7 @@ struct Min {
 
 template <int kThreads, class T>
 __device__ T least(T value) {
-  if constexpr (kThreads == kWarp)
-    return warp_reduce(value, Min{});
-  else
-    return block_reduce(value, Min{}, std::numeric_limits<T>::max());
+  return group_reduce<kThreads>(value, Min{}, std::numeric_limits<T>::max());
 }
 
 /// Lines by the first element of values, x and indices each; along a line they take steps.

@@ -35,13 +35,6 @@ struct LabelTensors {
   Tensor label, weight, all_weights;
 };
 
-__global__ void __launch_bounds__(kBlock) sum_kernel(const double* x, int64_t n, double* out) {
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < n; i += kBlock) sum += x[i];
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) *out = sum;
-}
-
 Labels labels_of(const Tensor& target, const Tensor& weight, const LabelLoss& loss, int64_t rows, int64_t classes,
                  LabelTensors& keep) {
   keep.label = raw::contiguous(raw::to(target, DType::i64));
@@ -52,7 +45,7 @@ Labels labels_of(const Tensor& target, const Tensor& weight, const LabelLoss& lo
   labels.weight = keep.weight.data<double>();
   if (loss.smoothing == 0) return labels;
   keep.all_weights = empty({}, {DType::f64, weight.device()});
-  launch(1, kBlock, 0, sum_kernel, labels.weight, classes, keep.all_weights.data<double>());
+  launch(1, kBlock, 0, sum_kernel<double>, labels.weight, classes, keep.all_weights.data<double>());
   labels.all_weights = keep.all_weights.data<double>();
   return labels;
 }
@@ -238,13 +231,11 @@ __global__ void __launch_bounds__(kBlock, 3)
 /// Rows of more classes are a block's, of fewer a warp's.
 constexpr int64_t kLongRow = 1024;
 
-bool aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
-
 /// use.operator()<V, kThreads>(blocks) with the shape of threads for such rows.
 template <class T, class Use>
-void with_rows(int64_t rows, int64_t classes, bool is_aligned, const Use& use) {
+void with_rows(int64_t rows, int64_t classes, bool aligned, const Use& use) {
   constexpr int V = static_cast<int>(16 / sizeof(T));
-  const bool packs = is_aligned && classes % V == 0, is_long = classes > kLongRow;
+  const bool packs = aligned && classes % V == 0, is_long = classes > kLongRow;
   const unsigned blocks = blocks_for(rows, is_long ? 1 : kBlock / kWarp);
   if (packs && is_long)
     use.template operator()<V, kBlock>(blocks);
@@ -296,11 +287,11 @@ void cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight, 
   const int64_t rows = x.sizes()[0], classes = x.sizes()[1];
   LabelTensors keep;
   const Labels labels = labels_of(target, weight, loss, rows, classes, keep);
-  const IndexCheck check = index_check("cross_entropy", "label", classes);
+  const IndexCheck check = index_check("cross_entropy", "label", "the classes", classes);
   dispatch_floating("cross_entropy", x.dtype(), [&]<class T>() {
     const T* const from = x.data<T>();
     T* const to = out.data<T>();
-    with_rows<T>(rows, classes, aligned(from), [&]<int V, int kThreads>(unsigned blocks) {
+    with_rows<T>(rows, classes, is_aligned(from, 16), [&]<int V, int kThreads>(unsigned blocks) {
       const Tensor parts = empty_totals(blocks, x.device());
       launch(blocks, kBlock, 0, cross_entropy_kernel<V, kThreads, T>, from, labels, check, to, totals_in(parts),
              stats.data<compute_t<T>>());
@@ -319,7 +310,7 @@ void cross_entropy_grad(const Tensor& dy, const Tensor& x, const Tensor& target,
   dispatch_floating("cross_entropy", x.dtype(), [&]<class T>() {
     const T* const from = x.data<T>();
     T* const to = dx.data<T>();
-    with_rows<T>(rows, classes, aligned(from) && aligned(to), [&]<int V, int kThreads>(unsigned blocks) {
+    with_rows<T>(rows, classes, is_aligned(from, 16) && is_aligned(to, 16), [&]<int V, int kThreads>(unsigned blocks) {
       launch(blocks, kBlock, 0, cross_entropy_grad_kernel<V, kThreads, T>, upstream.data<T>(), from, labels,
              total.data<double>(), stats.data<compute_t<T>>(), to);
     });
@@ -331,7 +322,7 @@ void nll(const Tensor& x, const Tensor& target, const Tensor& weight, const Labe
   const int64_t rows = x.sizes()[0], classes = x.sizes()[1];
   LabelTensors keep;
   const Labels labels = labels_of(target, weight, loss, rows, classes, keep);
-  const IndexCheck check = index_check("nll_loss", "label", classes);
+  const IndexCheck check = index_check("nll_loss", "label", "the classes", classes);
   const unsigned blocks = blocks_for(rows);
   const Tensor parts = empty_totals(blocks, x.device());
   dispatch_floating("nll_loss", x.dtype(), [&]<class T>() {

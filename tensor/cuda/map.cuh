@@ -113,8 +113,7 @@ bool as_chunks(const LoopNest<N>& nest, int64_t V, const std::array<const void*,
     layout.sizes[d] = Divider(d == 0 ? std::max<int64_t>(nest.sizes[0] / V, 1) : nest.sizes[d]);
   for (size_t k = 0; k < N; ++k) {
     const bool still = nest.strides[k][0] == 0 && k > 0;
-    if (V > 1 && !still && (nest.strides[k][0] != 1 || reinterpret_cast<uintptr_t>(data[k]) % (V * bytes[k]) != 0))
-      return false;
+    if (V > 1 && !still && (nest.strides[k][0] != 1 || !is_aligned(data[k], V * bytes[k]))) return false;
     if (V > 1 && still) layout.still |= 1u << k;
     layout.strides[k][0] = nest.strides[k][0] * V;
     for (int64_t d = 1; d < nest.ndim; ++d) {

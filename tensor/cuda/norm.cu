@@ -192,7 +192,7 @@ void batch_norm_statistics(const Tensor& x, double eps, double momentum, Tensor&
       launch(t.grid, kBlock, 0, statistics_kernel<T, V, Last>, t, dense.data<T>(), partial.data<C>());
       const Statistics<C> to{
           mean.data<C>(), rstd.data<C>(), data_or_null<C>(running_mean), data_or_null<C>(running_var), eps, momentum};
-      launch(static_cast<unsigned>((at.c + kWarp - 1) / kWarp), kJoinWarps * kWarp, 0, join_statistics_kernel<C>, t,
+      launch(static_cast<unsigned>(ceil_div(at.c, kWarp)), kJoinWarps * kWarp, 0, join_statistics_kernel<C>, t,
              partial.data<C>(), to);
     });
   });

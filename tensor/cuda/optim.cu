@@ -62,17 +62,11 @@ void in_tables(const std::array<std::span<const Tensor>, N>& lists, const Body& 
         table.data[l][table.count] = static_cast<char*>(lists[l][k].raw_data()) + begin * size_of(lists[l][k].dtype());
       table.numel[table.count] = length;
       table.first_block[table.count++] = table.blocks;
-      table.blocks += static_cast<int>((length + kPiece - 1) / kPiece);
+      table.blocks += static_cast<int>(ceil_div(length, kPiece));
       if (table.count == ListTable<N>::kMost || table.blocks >= kMostPieces) flush();
     }
   }
   flush();
-}
-
-/// Whether packs of V elements can be read and written from all of them on.
-template <int V, class... T>
-__device__ bool packs_fit(const T*... p) {
-  return ((reinterpret_cast<uintptr_t>(p) % sizeof(Pack<T, V>) == 0) && ...);
 }
 
 struct NoCopy {};
@@ -203,13 +197,6 @@ __global__ void __launch_bounds__(kBlock) squares_kernel(const __grid_constant__
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-__global__ void __launch_bounds__(kBlock) sum_partials_kernel(const double* partial, int64_t n, double* out) {
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < n; i += kBlock) sum += partial[i];
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) *out = sum;
-}
-
 /// x *= factor, or by the clip factor where there is a squared norm; nothing is touched where that is 1.
 template <class T>
 __global__ void __launch_bounds__(kBlock) scale_kernel(const __grid_constant__ ListTable<1> table, double factor,
@@ -264,7 +251,7 @@ void scale_by(std::span<const Tensor> list, double factor, const double* squared
 
 void squared_norm(std::span<const Tensor> list, Tensor& out) {
   int64_t pieces = 0;
-  for (const Tensor& x : list) pieces += (x.numel() + kPiece - 1) / kPiece;
+  for (const Tensor& x : list) pieces += ceil_div(x.numel(), kPiece);
   Tensor partial = empty({pieces}, {f64, out.device()});
   double* next = partial.data<double>();
   by_dtype("squared_norm", list, [&]<class T>(std::span<const Tensor> some) {
@@ -273,7 +260,7 @@ void squared_norm(std::span<const Tensor> list, Tensor& out) {
       next += table.blocks;
     });
   });
-  launch(1, kBlock, 0, sum_partials_kernel, static_cast<const double*>(partial.data<double>()), pieces,
+  launch(1, kBlock, 0, sum_kernel<double>, static_cast<const double*>(partial.data<double>()), pieces,
          out.data<double>());
 }
 

@@ -78,7 +78,7 @@ struct Windows {
 };
 
 /// Rows of `width` places of `packs` items each, of images of `height` rows, from row `first` on.
-struct Places {
+struct RowPlaces {
   Divider packs, width, height;
   int64_t image;
   uint32_t row, count;
@@ -104,8 +104,8 @@ void in_rows(int64_t n, int64_t height, int64_t width, int64_t packs, const Part
   const int64_t at_once = items < kMostItems ? kMostItems / items : 1;
   for (int64_t row = 0; row < rows; row += at_once) {
     const int64_t count = rows - row < at_once ? rows - row : at_once;
-    part(Places{Divider(packs), Divider(width), Divider(height), row / height, static_cast<uint32_t>(row % height),
-                static_cast<uint32_t>(count * items)});
+    part(RowPlaces{Divider(packs), Divider(width), Divider(height), row / height, static_cast<uint32_t>(row % height),
+                   static_cast<uint32_t>(count * items)});
   }
 }
 
@@ -119,7 +119,7 @@ __device__ bool beats(C value, C best) {
 
 template <class T, int V>
 __global__ void __launch_bounds__(kBlock, 3)
-    max_pool_kernel(Windows s, Places places, const T* x, T* y, int32_t* index) {
+    max_pool_kernel(Windows s, RowPlaces places, const T* x, T* y, int32_t* index) {
   using C = compute_t<T>;
   const uint32_t item = item_of_thread();
   if (item >= places.count) return;
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kBlock, 3)
 }
 
 template <class T, int V>
-__global__ void __launch_bounds__(kBlock, 3) avg_pool_kernel(Windows s, Places places, const T* x, T* y) {
+__global__ void __launch_bounds__(kBlock, 3) avg_pool_kernel(Windows s, RowPlaces places, const T* x, T* y) {
   using C = compute_t<T>;
   const uint32_t item = item_of_thread();
   if (item >= places.count) return;
@@ -174,7 +174,7 @@ struct SharedWindow {
   int lane = static_cast<int>(threadIdx.x % kWarp), warp = static_cast<int>(threadIdx.x / kWarp);
   int64_t channel;
 
-  __device__ SharedWindow(const Windows& s, const Places::At& at)
+  __device__ SharedWindow(const Windows& s, const RowPlaces::At& at)
       : rows(s.h.places(at.h)), columns(s.w.places(at.w)), channel(at.pack * kWarp + lane) {}
 
   /// f(place in the plane, offset from the plane's first) for the places of this thread.
@@ -190,7 +190,7 @@ struct SharedWindow {
 
 template <class T>
 __global__ void __launch_bounds__(kBlock, 3)
-    large_max_pool_kernel(Windows s, Places places, const T* x, T* y, int32_t* index) {
+    large_max_pool_kernel(Windows s, RowPlaces places, const T* x, T* y, int32_t* index) {
   using C = compute_t<T>;
   __shared__ C values[kWarps][kWarp];
   __shared__ int32_t winners[kWarps][kWarp];
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(kBlock, 3)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kBlock, 3) large_avg_pool_kernel(Windows s, Places places, const T* x, T* y) {
+__global__ void __launch_bounds__(kBlock, 3) large_avg_pool_kernel(Windows s, RowPlaces places, const T* x, T* y) {
   using C = compute_t<T>;
   __shared__ double sums[kWarps][kWarp];
   const auto at = places(blockIdx.x);
@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(kBlock, 3) large_avg_pool_kernel(Windows s, Pl
 /// dx at every place: the sum over the windows that cover it of share(output, place, pack of dy).
 template <class T, int V, class Share>
 __global__ void __launch_bounds__(kBlock, 3)
-    gather_windows_kernel(Windows s, Places places, Share share, const T* dy, T* dx) {
+    gather_windows_kernel(Windows s, RowPlaces places, Share share, const T* dy, T* dx) {
   using C = compute_t<T>;
   const uint32_t item = item_of_thread();
   if (item >= places.count) return;
@@ -313,15 +313,15 @@ void with_packs(int64_t channels, bool aligned, const F& f) {
 
 bool is_aligned_index(const Tensor& index, DType dtype) { return is_aligned(index, 16 / size_of(dtype) * 4); }
 
-unsigned blocks_of(const Places& places) { return (places.count + kBlock - 1) / kBlock; }
+unsigned blocks_of(const RowPlaces& places) { return (places.count + kBlock - 1) / kBlock; }
 
-int64_t blocks_of_channels(int64_t channels) { return (channels + kWarp - 1) / kWarp; }
+int64_t blocks_of_channels(int64_t channels) { return ceil_div(channels, kWarp); }
 
 template <class T, class Share>
 void gather_windows(const Tensor& dy, const PoolWindow& window, bool aligned, const Share& share, Tensor& dx) {
   const Windows s(dx, dy, window);
   with_packs<T>(s.c, aligned && is_aligned(dy, 16) && is_aligned(dx, 16), [&]<int V>(int64_t packs) {
-    in_rows(s.n, s.h.size, s.w.size, packs, [&](const Places& places) {
+    in_rows(s.n, s.h.size, s.w.size, packs, [&](const RowPlaces& places) {
       launch(blocks_of(places), kBlock, 0, gather_windows_kernel<T, V, Share>, s, places, share, dy.data<T>(),
              dx.data<T>());
     });
@@ -336,14 +336,14 @@ void max_pool(const Tensor& x, const PoolWindow& window, Tensor& out, Tensor& in
   int32_t* const winners = data_or_null<int32_t>(index);
   dispatch_floating("max_pool", x.dtype(), [&]<class T>() {
     if (s.large()) {
-      in_rows(s.n, s.h.outputs, s.w.outputs, blocks_of_channels(s.c), [&](const Places& places) {
+      in_rows(s.n, s.h.outputs, s.w.outputs, blocks_of_channels(s.c), [&](const RowPlaces& places) {
         launch(places.count, kBlock, 0, large_max_pool_kernel<T>, s, places, image.data<T>(), out.data<T>(), winners);
       });
       return;
     }
     const bool aligned = is_aligned(image, 16) && is_aligned(out, 16) && is_aligned_index(index, x.dtype());
     with_packs<T>(s.c, aligned, [&]<int V>(int64_t packs) {
-      in_rows(s.n, s.h.outputs, s.w.outputs, packs, [&](const Places& places) {
+      in_rows(s.n, s.h.outputs, s.w.outputs, packs, [&](const RowPlaces& places) {
         launch(blocks_of(places), kBlock, 0, max_pool_kernel<T, V>, s, places, image.data<T>(), out.data<T>(), winners);
       });
     });
@@ -362,13 +362,13 @@ void avg_pool(const Tensor& x, const PoolWindow& window, Tensor& out) {
   const Windows s(image, out, window);
   dispatch_floating("avg_pool", x.dtype(), [&]<class T>() {
     if (s.large()) {
-      in_rows(s.n, s.h.outputs, s.w.outputs, blocks_of_channels(s.c), [&](const Places& places) {
+      in_rows(s.n, s.h.outputs, s.w.outputs, blocks_of_channels(s.c), [&](const RowPlaces& places) {
         launch(places.count, kBlock, 0, large_avg_pool_kernel<T>, s, places, image.data<T>(), out.data<T>());
       });
       return;
     }
     with_packs<T>(s.c, is_aligned(image, 16) && is_aligned(out, 16), [&]<int V>(int64_t packs) {
-      in_rows(s.n, s.h.outputs, s.w.outputs, packs, [&](const Places& places) {
+      in_rows(s.n, s.h.outputs, s.w.outputs, packs, [&](const RowPlaces& places) {
         launch(blocks_of(places), kBlock, 0, avg_pool_kernel<T, V>, s, places, image.data<T>(), out.data<T>());
       });
     });

@@ -95,9 +95,8 @@ void draw(const F& f, Tensor& out, Philox state) {
   const int64_t n = out.numel();
   if (n == 0) return;
   T* const y = out.data<T>();
-  const bool aligned = reinterpret_cast<uintptr_t>(y) % sizeof(Pack<T, F::kPerBlock>) == 0;
-  launch(blocks_for((n + F::kPerBlock - 1) / F::kPerBlock), kBlock, 0, draw_kernel<F, T>, f, step_value(state), n,
-         aligned, y);
+  const bool aligned = packs_fit<F::kPerBlock>(y);
+  launch(blocks_for(ceil_div(n, F::kPerBlock)), kBlock, 0, draw_kernel<F, T>, f, step_value(state), n, aligned, y);
 }
 
 /// Whole numbers wrap.

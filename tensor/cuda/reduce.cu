@@ -48,9 +48,6 @@ __device__ __forceinline__ auto pairwise(const F& f) {
     return functors::add{}(pairwise<N / 2, first>(f), pairwise<N - N / 2, first + N / 2>(f));
 }
 
-template <class T>
-using sum_t = std::conditional_t<FloatingElement<T>, double, int64_t>;
-
 /// Plain values, or a function of each, that are added up.
 template <class A, class F>
 struct SumOf {

@@ -1,18 +1,17 @@
 // The one loop nest behind reductions on a GPU. Where the densest dimension is reduced, a warp or a block takes an
 // output; where it is kept, threads side by side take outputs side by side, and rows of threads share what is reduced.
-// Few outputs of many elements are cut into parts that a second kernel joins. How the work is cut depends on sizes
-// alone, never on the device.
+// Few outputs of many elements are cut into parts that a second kernel joins. How the work is cut depends on
+// sizes, strides and alignment alone, never on the device.
 #pragma once
 
 #include <algorithm>
 
+#include "tensor/cuda/block.cuh"
 #include "tensor/cuda/map.cuh"
 #include "tensor/reduce_plan.h"
 
 namespace weft::WEFT_GPU {
 
-/// Reduced elements up to which one thread takes an output alone.
-inline constexpr int64_t kAloneElements = 8;
 /// Chunks of an output up to which a warp takes it.
 inline constexpr int64_t kWarpChunks = 256;
 /// Blocks from which on work is not cut into parts.
@@ -25,6 +24,10 @@ inline constexpr int64_t kLeastRounds = 2;
 /// Elements of T that a thread reads at once.
 template <class T>
 inline constexpr int kReducePack = static_cast<int>(std::min<size_t>(8, 16 / sizeof(T)));
+
+/// What elements of T are added up in.
+template <class T>
+using sum_t = std::conditional_t<FloatingElement<T>, double, int64_t>;
 
 /// n / divisor for n below 2^62, as Divider does it for fewer.
 struct WideDivider {
@@ -94,7 +97,7 @@ struct ReduceWork {
 
 /// The place of element k of several chunks among those of an output.
 template <int V>
-struct Places {
+struct ChunkPlaces {
   int64_t first, step;
   __device__ int64_t operator[](int k) const { return first + k / V * step + k % V; }
 };
@@ -102,7 +105,7 @@ struct Places {
 // A policy says what is accumulated and where results go. With T the element type and C its compute type:
 //   State                                                               trivially copyable, of whole 32-bit words
 //   State start() const                                                 of no elements
-//   void add(State&, const C (&v)[N], Places<V> places, C shift) const  more elements, in rising places
+//   void add(State&, const C (&v)[N], ChunkPlaces<V> places, C shift) const  more elements, in rising places
 //   void merge(State&, const State&) const                              another part
 //   void store(const State&, int64_t at, C shift, int64_t count) const  the result
 // kShift: `shift` is the first element of the output's set.
@@ -137,7 +140,7 @@ __device__ __forceinline__ void add_chunks(const P& policy, typename P::State& s
     WEFT_UNROLL
     for (int k = 0; k < V; ++k) values[u * V + k] = static_cast<compute_t<T>>(pack.v[k]);
   }
-  policy.add(state, values, Places<V>{chunk * V, step * V}, shift);
+  policy.add(state, values, ChunkPlaces<V>{chunk * V, step * V}, shift);
 }
 
 template <class T, int V, class P>
@@ -163,7 +166,7 @@ __global__ void __launch_bounds__(kBlock, 3) reduce_rows_kernel(P policy, Reduce
   if (V > 1 && end == work.chunks && lane < work.tail) {  // one dimension without gaps
     const int64_t place = work.chunks * V + lane;
     const compute_t<T> value[1] = {static_cast<compute_t<T>>(x[place])};
-    policy.add(state, value, Places<1>{place, 0}, shift);
+    policy.add(state, value, ChunkPlaces<1>{place, 0}, shift);
   }
 
   warp_merge(policy, state);
@@ -194,7 +197,7 @@ __device__ __forceinline__ void add_rows(const P& policy, typename P::State (&st
     compute_t<T> values[Rows];
     WEFT_UNROLL
     for (int u = 0; u < Rows; ++u) values[u] = static_cast<compute_t<T>>(packs[u].v[c]);
-    policy.add(states[c], values, Places<1>{row, step}, shift[c]);
+    policy.add(states[c], values, ChunkPlaces<1>{row, step}, shift[c]);
   }
 }
 
@@ -225,19 +228,7 @@ __global__ void __launch_bounds__(kBlock, 3)
       add_rows<kAtOnce, V>(policy, states, reduced, x, row, lanes, shift);
     for (; row < end; row += lanes) add_rows<1, V>(policy, states, reduced, x, row, lanes, shift);
   }
-  if (lanes > 1) {
-    __shared__ State shared[kBlock * V];
-    const auto slot = [&](int of_lane, int c) -> State& {
-      return shared[(c * lanes + of_lane) * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)];
-    };
-    for (int half = lanes / 2; half > 0; half /= 2) {  // writers of a round are none of the slots that are read in it
-      if (lane >= half && lane < 2 * half)
-        for (int c = 0; c < V; ++c) slot(lane, c) = states[c];
-      __syncthreads();
-      if (lane < half)
-        for (int c = 0; c < V; ++c) policy.merge(states[c], slot(lane + half, c));
-    }
-  }
+  merge_columns<V>(states, [&policy](State& a, const State& b) { policy.merge(a, b); });
   if (!inside || lane > 0) return;
   WEFT_UNROLL
   for (int c = 0; c < V; ++c) {
@@ -269,7 +260,6 @@ __global__ void __launch_bounds__(kBlock)
 
 namespace detail {
 
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline bool multiples(const ReduceDims& dims, size_t from, int64_t V) {
   for (size_t d = from; d < dims.used; ++d)
     if (dims.dim[d].x % V != 0) return false;
@@ -278,7 +268,7 @@ inline bool multiples(const ReduceDims& dims, size_t from, int64_t V) {
 /// True where `across` starts a chunk at every V-th element of its innermost dimension, wherever `other` is.
 inline bool in_chunks(const ReduceDims& across, const ReduceDims& other, int64_t V, const void* x, int64_t bytes) {
   return across.used > 0 && across.dim[0].x == 1 && multiples(across, 1, V) && multiples(other, 0, V) &&
-         reinterpret_cast<uintptr_t>(x) % static_cast<uintptr_t>(V * bytes) == 0;
+         is_aligned(x, V * bytes);
 }
 
 /// Runs both kernels, or the one that is enough. `parts` of them, at most as many as there are.
@@ -313,14 +303,11 @@ void reduce_rows(const P& policy, const ReducePlan& plan, const T* x, Device dev
 template <int V, class T, class P>
 void reduce_columns(const P& policy, const ReducePlan& plan, const T* x, Device device) {
   const int64_t outputs = plan.kept.numel / V, count = plan.reduced.numel;
-  unsigned across = kBlock;
-  if (count > kAloneElements)
-    for (across = 1; across < kWarp && across < outputs;) across *= 2;
-  const int64_t lanes = kBlock / across, blocks = ceil_div(outputs, across);
+  const dim3 block = block_of_columns(count, outputs);
+  const int64_t lanes = block.y, blocks = ceil_div(outputs, block.x);
   const int64_t parts = lanes == 1 ? 1 : std::min(kEnoughBlocks / blocks, count / (lanes * kAtOnce * kLeastRounds));
   launch_parts(&reduce_columns_kernel<T, V, P>, policy, plan, ReduceWalk(plan.kept, V), ReduceWalk(plan.reduced, 1),
-               {outputs, count, count, 0, 0, static_cast<int>(lanes)}, blocks,
-               dim3(across, static_cast<unsigned>(lanes)), parts, x, device);
+               {outputs, count, count, 0, 0, static_cast<int>(lanes)}, blocks, block, parts, x, device);
 }
 
 }  // namespace detail

@@ -8,8 +8,6 @@
 namespace weft::WEFT_GPU {
 namespace {
 
-using detail::ceil_div;
-
 /// The first best value and its place: NaN beats all numbers, nothing beats NaN.
 template <class T, bool largest>
 struct Extreme {
@@ -49,9 +47,6 @@ __global__ void __launch_bounds__(kBlock)
   for (int64_t i = grid_index(); i < count; i += grid_size())
     dx[(i / inner * n + index[i]) * inner + i % inner] = dy[i];
 }
-
-template <class T>
-using sum_t = std::conditional_t<FloatingElement<T>, double, int64_t>;
 
 /// Rows of running sums, cut into parts where they are few and long.
 struct ScanWork {
@@ -235,8 +230,7 @@ void running_sums(const Along& a, bool reverse, const From* x, To* out, Device d
   constexpr int V = kReducePack<From>, kTile = kBlock * V;
   ScanWork work{a.outer * a.inner, a.n, a.inner, a.n, reverse, false};
   if (a.inner == 1) {
-    work.packed = a.n % V == 0 && reinterpret_cast<uintptr_t>(x) % sizeof(Pack<From, V>) == 0 &&
-                  reinterpret_cast<uintptr_t>(out) % sizeof(Pack<To, V>) == 0;
+    work.packed = a.n % V == 0 && packs_fit<V>(x, out);
     if (a.n <= 4 * kWarp * V) return scan_short_rows<To>(work, x, out);
     const int64_t parts = std::min(kEnoughBlocks / a.outer, a.n / (2 * kTile));
     scan_parts<From>(row_totals_kernel<From>, scan_rows_kernel<To, From, kBlock>, work, static_cast<unsigned>(a.outer),

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kBlock)
     add_runs_kernel(RowList<Key, Position> list, RowStrides at, const From* source, T* out, Key* open_rows,
                     total_t<T>* open) {
   using Total = total_t<T>;
-  const int64_t width = at.outer * at.inner, columns = width / V, tiles = (list.n + kTile - 1) / kTile;
+  const int64_t width = at.outer * at.inner, columns = width / V, tiles = ceil_div(list.n, kTile);
   for (int64_t id = grid_index(); id < tiles * columns; id += grid_size()) {
     const int64_t tile = id / columns, column = (id - tile * columns) * V;
     const int64_t o = column / at.inner, c = column - o * at.inner;
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kBlock)
 template <int V, int kTile, class From, class T, class Key, class Position>
 void launch_add_runs(const RowList<Key, Position>& list, const RowStrides& at, const From* source, T* out,
                      Key* open_rows, total_t<T>* open) {
-  const int64_t threads = (list.n + kTile - 1) / kTile * (at.outer * at.inner / V);
+  const int64_t threads = ceil_div(list.n, kTile) * (at.outer * at.inner / V);
   launch(blocks_for(threads), kBlock, 0, add_runs_kernel<V, kTile, From, T, Key, Position>, list, at, source, out,
          open_rows, open);
 }
@@ -116,10 +116,9 @@ void add_sorted_rows(RowList<Key, Position> list, int64_t rows, int64_t outer, i
   using Total = total_t<T>;
   constexpr int V = FloatingElement<T> ? static_cast<int>(16 / sizeof(T)) : 1;
   const int64_t width = outer * inner;
-  const bool packs =
-      inner % V == 0 && (reinterpret_cast<uintptr_t>(source) | reinterpret_cast<uintptr_t>(out)) % 16 == 0;
+  const bool packs = inner % V == 0 && packs_fit<V>(source, out);
   RowStrides at{outer, inner, list.n * inner, inner, rows * inner};
-  int64_t tiles = (list.n + kRunTile - 1) / kRunTile;
+  int64_t tiles = ceil_div(list.n, kRunTile);
   Room<Key> open_rows;
   Room<Total> open;
   const auto make_room = [&] {
@@ -137,7 +136,7 @@ void add_sorted_rows(RowList<Key, Position> list, int64_t rows, int64_t outer, i
     const Room<Key> from_rows = open_rows;
     const Room<Total> from = open;
     list = {from_rows.data(), nullptr, 2 * tiles, list.none};
-    tiles = (list.n + kOpenTile - 1) / kOpenTile;
+    tiles = ceil_div(list.n, kOpenTile);
     make_room();
     launch_add_runs<1, kOpenTile>(list, at, from.data(), out, open_rows.data(), open.data());
   }

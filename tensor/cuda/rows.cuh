@@ -19,7 +19,7 @@ struct Team {
       : row(Block ? blockIdx.x : static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp),
         lane(static_cast<int>(threadIdx.x) % kSize) {}
 
-  static unsigned blocks(int64_t rows) { return static_cast<unsigned>(Block ? rows : (rows + kWarps - 1) / kWarps); }
+  static unsigned blocks(int64_t rows) { return static_cast<unsigned>(Block ? rows : ceil_div(rows, kWarps)); }
 
   /// The join over all threads, in all of them in the same bits. Once in a kernel.
   template <class S>

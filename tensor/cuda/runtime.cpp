@@ -1,35 +1,20 @@
 // The runtime of CUDA devices behind tensor/backend.h: memory, streams, events, graphs, faults.
 #include <cuda_runtime_api.h>
 
-#include <array>
 #include <atomic>
 #include <mutex>
 
 #include "tensor/backend.h"
-#include "tensor/cuda/check.h"
 #include "tensor/cuda/fault.h"
+#include "tensor/cuda/per_device.h"
 
 namespace weft {
 namespace cuda {
-
-void check(cudaError_t status, const char* call) {
-  if (status == cudaSuccess) [[likely]]
-    return;
-  (void)cudaGetLastError();  // an error that does not last is not to come back from the next call
-  fail("cuda", fmt::format("{}: {} ({})", std::string_view(call).substr(0, std::string_view(call).find('(')),
-                           cudaGetErrorString(status), cudaGetErrorName(status)));
-}
 
 namespace {
 
 cudaStream_t to_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t to_event(void* event) { return static_cast<cudaEvent_t>(event); }
-
-int current_device() {
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  return device;
-}
 
 int device_count() {
   int count = 0;
@@ -108,10 +93,8 @@ struct FaultRecord {
   Fault *host = nullptr, *device = nullptr;
 };
 
-/// Of the device in use; kept to the end of the process.
 FaultRecord& record() {
-  static std::array<FaultRecord, kMostDevices> records;
-  FaultRecord& r = records.at(static_cast<size_t>(current_device()));
+  auto& r = state_of_current_device<FaultRecord>();
   std::call_once(r.made, [&] {
     void *host = nullptr, *device = nullptr;
     CUDA_CHECK(cudaHostAlloc(&host, sizeof(Fault), cudaHostAllocMapped));
@@ -129,13 +112,13 @@ void throw_fault() {
   {
     std::lock_guard lock(mutex);
     Fault& fault = *record().host;
-    std::atomic_ref<int32_t> set(fault.set);
-    if (set.load() == 0) return;
+    std::atomic_ref<int32_t> state(fault.state);
+    if (state.load() != Fault::complete) return;
     found = fault;
-    set.store(0);
+    state.store(Fault::none);
   }
-  fail(found.op,
-       fmt::format("{} {} at position {} is outside of [0, {})", found.what, found.value, found.position, found.size));
+  fail(found.op, fmt::format("{} {} at position {} is outside of {} [0, {})", found.what, found.value, found.position,
+                             found.range, found.size));
 }
 
 void synchronize(void* stream) {

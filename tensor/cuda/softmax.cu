@@ -13,9 +13,6 @@ namespace {
 
 namespace math = gpu_math;
 
-/// Elements of a column up to which one thread takes it alone.
-constexpr int64_t kAloneElements = 8;
-
 template <class T>
 constexpr int kSoftmaxPack = static_cast<int>(16 / sizeof(T));
 
@@ -114,8 +111,8 @@ struct Finish {
 };
 
 template <int V, class T>
-__device__ __forceinline__ void load_pack(const T* from, compute_t<T>* values) {
-  const auto pack = *reinterpret_cast<const Pack<T, V>*>(from);
+__device__ __forceinline__ void load_values(const T* from, compute_t<T>* values) {
+  const auto pack = load_pack<V>(from);
   WEFT_UNROLL
   for (int i = 0; i < V; ++i) values[i] = static_cast<compute_t<T>>(pack.v[i]);
 }
@@ -133,12 +130,12 @@ __global__ void __launch_bounds__(kBlock) long_rows_kernel(int64_t n, const T* x
   for (; i + (kAtOnce - 1) * step < n; i += kAtOnce * step) {
     C values[kAtOnce * V];
     WEFT_UNROLL
-    for (int u = 0; u < kAtOnce; ++u) load_pack<V>(x + i + u * step, values + u * V);
+    for (int u = 0; u < kAtOnce; ++u) load_values<V>(x + i + u * step, values + u * V);
     mine.add(values);
   }
   for (; i < n; i += step) {
     C values[V];
-    load_pack<V>(x + i, values);
+    load_values<V>(x + i, values);
     mine.add(values);
   }
   Online<C> row;
@@ -147,7 +144,7 @@ __global__ void __launch_bounds__(kBlock) long_rows_kernel(int64_t n, const T* x
   const Finish<logarithm, C> finish(row);
   for (i = static_cast<int>(threadIdx.x) * V; i < n; i += step) {
     C values[V];
-    load_pack<V>(x + i, values);
+    load_values<V>(x + i, values);
     Pack<T, V> pack;
     WEFT_UNROLL
     for (int k = 0; k < V; ++k) pack.v[k] = static_cast<T>(finish(values[k]));
@@ -166,20 +163,13 @@ struct Columns {
 /// All threads of a column get what their parts make together.
 template <class State, class Merge>
 __device__ void merge_column(State& state, const Merge& merge) {
-  const int lane = static_cast<int>(threadIdx.y), lanes = static_cast<int>(blockDim.y);
-  if (lanes == 1) return;
-  __shared__ State shared[kBlock];
-  const auto slot = [&](int of_lane) -> State& {
-    return shared[of_lane * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)];
-  };
-  for (int half = lanes / 2; half > 0; half /= 2) {  // writers of a round are none of the slots that are read in it
-    if (lane >= half && lane < 2 * half) slot(lane) = state;
-    __syncthreads();
-    if (lane < half) merge(state, slot(lane + half));
-  }
-  if (lane == 0) slot(0) = state;
+  if (blockDim.y == 1) return;
+  __shared__ State all[kWarp];  // columns that are shared stand at most a warp wide
+  State one[1] = {state};
+  merge_columns<1>(one, merge);
+  if (threadIdx.y == 0) all[threadIdx.x] = one[0];
   __syncthreads();
-  state = slot(0);
+  state = all[threadIdx.x];
 }
 
 template <bool logarithm, class T>
@@ -255,8 +245,8 @@ __global__ void __launch_bounds__(kBlock) long_rows_grad_kernel(int64_t n, const
   C g[V], v[V];
   double mine = 0;
   for (int64_t i = first; i < n; i += step) {
-    load_pack<V>(dy + i, g);
-    load_pack<V>(y + i, v);
+    load_values<V>(dy + i, g);
+    load_values<V>(y + i, v);
     C sum = 0;
     WEFT_UNROLL
     for (int k = 0; k < V; ++k) sum += grad_term<logarithm>(g[k], v[k]);
@@ -264,8 +254,8 @@ __global__ void __launch_bounds__(kBlock) long_rows_grad_kernel(int64_t n, const
   }
   const C total = static_cast<C>(block_sum(mine));
   for (int64_t i = first; i < n; i += step) {
-    load_pack<V>(dy + i, g);
-    load_pack<V>(y + i, v);
+    load_values<V>(dy + i, g);
+    load_values<V>(y + i, v);
     Pack<T, V> pack;
     WEFT_UNROLL
     for (int k = 0; k < V; ++k) pack.v[k] = static_cast<T>(grad_of<logarithm>(g[k], v[k], total));
@@ -290,26 +280,19 @@ __global__ void __launch_bounds__(kBlock) columns_grad_kernel(Columns work, cons
   }
 }
 
-template <class... T>
-bool aligned(int64_t n, int64_t V, const T*... rows) {
-  return n % V == 0 && ((reinterpret_cast<uintptr_t>(rows) % (static_cast<uintptr_t>(V) * sizeof(T)) == 0) && ...);
-}
-
 template <int kThreads, class Kernel, class... Pointers>
 void launch_held(Kernel kernel, const Along& a, Pointers... pointers) {
   const int64_t rows_of_block = kBlock / kThreads;
-  launch(static_cast<unsigned>((a.outer + rows_of_block - 1) / rows_of_block), kBlock, 0, kernel, a.outer,
-         static_cast<int>(a.n), pointers...);
+  launch(static_cast<unsigned>(ceil_div(a.outer, rows_of_block)), kBlock, 0, kernel, a.outer, static_cast<int>(a.n),
+         pointers...);
 }
 
 template <class Kernel, class... Pointers>
 void launch_columns(Kernel kernel, const Along& a, Pointers... pointers) {
   const int64_t columns = a.outer * a.inner;
-  unsigned across = kBlock;
-  if (a.n > kAloneElements)
-    for (across = 1; across < kWarp && across < columns;) across *= 2;
-  launch(static_cast<unsigned>((columns + across - 1) / across), dim3(across, kBlock / across), 0, kernel,
-         Columns{columns, a.n, a.inner}, pointers...);
+  const dim3 block = block_of_columns(a.n, columns);
+  launch(static_cast<unsigned>(ceil_div(columns, block.x)), block, 0, kernel, Columns{columns, a.n, a.inner},
+         pointers...);
 }
 
 template <bool logarithm, int V, class T>
@@ -341,7 +324,7 @@ void run(const char* op, const Tensor& x, int64_t dim, Tensor& out) {
     T* to = out.data<T>();
     if (a.inner > 1)
       launch_columns(columns_kernel<logarithm, T>, a, from, to);
-    else if (aligned(a.n, V, from, to))
+    else if (a.n % V == 0 && packs_fit<V>(from, to))
       softmax_rows<logarithm, V>(a, from, to);
     else
       softmax_rows<logarithm, 1>(a, from, to);
@@ -360,7 +343,7 @@ void run_grad(const char* op, const Tensor& dy, const Tensor& y, int64_t dim, Te
     T* to = dx.data<T>();
     if (a.inner > 1)
       launch_columns(columns_grad_kernel<logarithm, T>, a, g, v, to);
-    else if (aligned(a.n, V, g, v, to))
+    else if (a.n % V == 0 && packs_fit<V>(g, v, to))
       grad_rows<logarithm, V>(a, g, v, to);
     else
       grad_rows<logarithm, 1>(a, g, v, to);

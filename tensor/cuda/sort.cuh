@@ -141,7 +141,7 @@ struct Sorted {
 template <class Key, class Position>
 Sorted<Key, Position> sort_by_key(const Sorted<Key, Position>& list, int64_t n, int bits) {
   const Device device = list.keys.memory.device();
-  const int64_t tiles = (n + kSortTile - 1) / kSortTile;
+  const int64_t tiles = ceil_div(n, kSortTile);
   const auto grid = static_cast<unsigned>(tiles);
   const Room<Position> counts(kDigits * tiles, device), totals(kDigits, device);
   Sorted<Key, Position> from = list, to{{n, device}, {n, device}}, spare;

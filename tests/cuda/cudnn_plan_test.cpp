@@ -207,8 +207,8 @@ TEST_F(CudnnPlan, WhatCudnnDoesNotDoIsNoPlanWithAReason) {
   EXPECT_ERROR(plan(key), "[cudnn] has no convolution of i64");
 }
 
-TEST_F(CudnnPlan, CacheAsksOnceAndIsBounded) {
-  PlanCache cache(3);
+TEST_F(CudnnPlan, CacheAsksOnce) {
+  PlanCache cache;
   ConvKey good = key_of(mnist_conv2()), bad = good;
   bad.y.sizes[2] += 1;
   const auto first = cache.find(good, *target_);
@@ -216,22 +216,15 @@ TEST_F(CudnnPlan, CacheAsksOnceAndIsBounded) {
   EXPECT_EQ(cache.find(good, *target_), first);
   EXPECT_EQ(cache.find(bad, *target_), nullptr);
   EXPECT_EQ(cache.find(bad, *target_), nullptr);
-  PlanStatistics now = cache.statistics();
+  const PlanStatistics now = cache.statistics();
   EXPECT_EQ(now.hits, 2);
   EXPECT_EQ(now.misses, 2);
   EXPECT_EQ(now.plans, 1);
   EXPECT_EQ(now.none, 1);
   EXPECT_NE(now.reason, "");
-  for (int more = 0; more < 2; ++more) {
-    good.alignment /= 2;
-    EXPECT_NE(cache.find(good, *target_), nullptr);
-  }
-  now = cache.statistics();
-  EXPECT_EQ(now.misses, 4);
-  EXPECT_EQ(now.plans + now.none, 1);  // the fourth key found it full
-  EXPECT_EQ(first->uids.size(), 3u);   // and took no plan from its users
-  cache.clear();
-  EXPECT_EQ(cache.statistics().misses, 0);
+  good.alignment /= 2;
+  EXPECT_NE(cache.find(good, *target_), first);
+  EXPECT_EQ(cache.statistics().plans, 2);
 }
 
 TEST_F(CudnnPlan, CacheServesManyThreads) {
@@ -301,7 +294,11 @@ TEST(Cudnn, TableHoldsTheConvolutionsOfTheOpCases) {
     const Tensor wanted = op.run(in);
     const Tensor y = conv2d(in[0].reshape(row.x), in[1].reshape(row.w), in.size() > 2 ? in[2] : Tensor(),
                             {c.stride, c.padding, c.dilation, c.groups});
-    EXPECT_EQ(relu(y).reshape(wanted.sizes()).to_vector<double>(), relu(wanted).to_vector<double>()) << op.name;
+    const auto is_wanted = [&](Activation a) {
+      return activate(y.clone(), a).reshape(wanted.sizes()).to_vector<double>() == wanted.to_vector<double>();
+    };
+    constexpr Activation kAll[] = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh};
+    EXPECT_TRUE(std::ranges::any_of(kAll, is_wanted)) << op.name;
     table.erase(op.name);
   }
   for (const auto& [name, row] : table) ADD_FAILURE() << name << " is in the table, but no op case";

@@ -272,7 +272,7 @@ TEST_P(LoaderDevice, AFaultOutlivesTheLoop) {
   const Numbers set(6);
   Loader loader(set, {.batch = 3, .workers = GetParam(), .device = device});
   for (auto [x, y] : loader) index_select(zeros({2}, device), 0, x);
-  EXPECT_ERROR(synchronize(device), "outside of [0, 2)");
+  EXPECT_ERROR(synchronize(device), "outside of a dimension [0, 2)");
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, LoaderDevice, testing::Values(0, 2));

@@ -3,10 +3,8 @@
 
 namespace weft::cudnn {
 
-bool has_plan(const ConvKey&) { return false; }
 bool convolution(const ConvKey&, const Addresses&, const Workspace&, CUstream_st*) { return false; }
 PlanStatistics plan_statistics() { return {}; }
-void clear_plans() {}
 std::string device_description() { fail("cudnn", "is not part of the emulated device"); }
 
 }  // namespace weft::cudnn
