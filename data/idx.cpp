@@ -1,101 +1,19 @@
-// The IDX reader. Everything is checked against what the file holds before memory is taken; a gzip stream is read to
-// its end, since that is where zlib tells of a cut or a wrong checksum.
+// The IDX reader. Everything is checked against what the file holds before memory is taken.
 #include "data/idx.h"
 
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <span>
-#include <vector>
 
+#include "data/bytes.h"
 #include "tensor/error.h"
 
 namespace weft::data {
 namespace {
 
 constexpr int64_t kBestRatio = 1032;  // deflate makes at most this many bytes of one (zlib's documentation)
-
-/// The plain bytes of a file or of a gzip stream.
-class Bytes {
- public:
-  Bytes(std::FILE* file, std::string name, bool gzip) : file_(file), name_(std::move(name)), gzip_(gzip) {
-    if (gzip_) WEFT_CHECK(inflateInit2(&stream_, 15 + 16) == Z_OK, "idx", "{}: zlib cannot start", name_);
-  }
-  ~Bytes() {
-    if (gzip_) inflateEnd(&stream_);
-  }
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
-
-  /// Fills `out`; returns how many bytes there were, fewer only at the end.
-  int64_t read(std::span<uint8_t> out) {
-    const int64_t n = gzip_ ? inflate_into(out) : read_file(out);
-    total_ += n;
-    return n;
-  }
-  /// Bytes read so far.
-  int64_t total() const { return total_; }
-
- private:
-  int64_t read_file(std::span<uint8_t> out) {
-    const size_t n = std::fread(out.data(), 1, out.size(), file_);
-    WEFT_CHECK(n == out.size() || !std::ferror(file_), "idx", "{}: cannot be read: {}", name_, std::strerror(errno));
-    return static_cast<int64_t>(n);
-  }
-
-  /// True where another byte of input is at hand.
-  bool refill() {
-    if (stream_.avail_in > 0) return true;
-    stream_.next_in = buffer_.data();
-    stream_.avail_in = static_cast<uInt>(read_file(buffer_));
-    return stream_.avail_in > 0;
-  }
-
-  int64_t inflate_into(std::span<uint8_t> out) {
-    size_t filled = 0;
-    while (filled < out.size() && !ended_) {
-      const size_t piece = std::min<size_t>(out.size() - filled, 1 << 30);
-      stream_.next_out = out.data() + filled;
-      stream_.avail_out = static_cast<uInt>(piece);
-      const bool more = refill();
-      const int code = inflate(&stream_, Z_NO_FLUSH);
-      filled += piece - stream_.avail_out;
-      if (code == Z_STREAM_END) {
-        next_member();
-      } else if (code == Z_BUF_ERROR && !more) {
-        fail("idx",
-             fmt::format("{}: the gzip stream is cut off: it ends after {} decompressed bytes, without its checksum",
-                         name_, total_ + static_cast<int64_t>(filled)));
-      } else {
-        WEFT_CHECK(code == Z_OK || code == Z_BUF_ERROR, "idx", "{}: the gzip stream is damaged ({})", name_,
-                   stream_.msg ? stream_.msg : "zlib error " + std::to_string(code));
-      }
-    }
-    return static_cast<int64_t>(filled);
-  }
-
-  /// A gzip file may be several streams, one after another; anything else is not part of it.
-  void next_member() {
-    if (!refill()) {
-      ended_ = true;
-      return;
-    }
-    WEFT_CHECK(*stream_.next_in == 0x1f, "idx", "{}: other bytes follow the end of the gzip stream", name_);
-    inflateReset(&stream_);
-  }
-
-  std::FILE* file_;
-  std::string name_;
-  bool gzip_;
-  bool ended_ = false;
-  int64_t total_ = 0;
-  z_stream stream_{};
-  std::array<uint8_t, 1 << 16> buffer_;
-};
 
 uint32_t big_endian(const uint8_t* p) {
   return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | uint32_t{p[3]};
@@ -124,7 +42,7 @@ Tensor read_idx(std::FILE* file, int64_t file_bytes, const std::string& name, bo
                "{}: is not gzip, though its name ends in .gz: it starts with 0x{:02x}{:02x}", name, start[0], start[1]);
     std::rewind(file);
   }
-  const auto bytes = std::make_unique<Bytes>(file, name, gzip);
+  const auto bytes = std::make_unique<Bytes>(file, name, gzip, "idx");
   std::array<uint8_t, 4> word{};
   WEFT_CHECK(bytes->read(word) == 4, "idx", "{}: is too short for an IDX header: {} bytes", name, bytes->total());
   Shape sizes = Shape::filled(dimensions(word, name, gzip), 0);
@@ -153,10 +71,9 @@ Tensor read_idx(std::FILE* file, int64_t file_bytes, const std::string& name, bo
 }
 
 Tensor read_idx(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
-  WEFT_CHECK(file != nullptr, "idx", "{}: cannot be opened: {}", path, std::strerror(errno));
+  const File file = open_file(path, "idx");
   struct stat info {};
-  WEFT_CHECK(fstat(fileno(file.get()), &info) == 0 && S_ISREG(info.st_mode), "idx", "{}: is not a file", path);
+  fstat(fileno(file.get()), &info);
   return read_idx(file.get(), info.st_size, path, path.ends_with(".gz"));
 }
 

@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -62,6 +63,28 @@ inline std::string gzip(const std::string& bytes) {
   deflateEnd(&stream);
   return out;
 }
+
+/// A header and content of a ustar archive; `claimed` is the size in the header where it differs.
+inline std::string tar_entry(const std::string& name, const std::string& content, char type = '0',
+                             int64_t claimed = -1) {
+  std::string header(512, '\0');
+  auto put = [&](size_t at, const std::string& bytes) { header.replace(at, bytes.size(), bytes); };
+  char digits[16];
+  put(0, name.substr(0, 100));
+  put(100, "0000644");
+  std::snprintf(digits, sizeof digits, "%011lo", claimed < 0 ? content.size() : static_cast<size_t>(claimed));
+  put(124, digits);
+  put(148, "        ");
+  header[156] = type;
+  put(257, std::string("ustar\00000", 8));
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  std::snprintf(digits, sizeof digits, "%06o", sum);
+  put(148, std::string(digits, 7));
+  return header + content + std::string((512 - content.size() % 512) % 512, '\0');
+}
+
+inline const std::string tar_end(1024, '\0');
 
 /// A small MNIST: 3 training and 2 test images of 2 × 2.
 inline void write_mnist(const std::string& folder, const std::string& joint = "-", bool packed = false) {
