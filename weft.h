@@ -20,6 +20,8 @@
 #include "data/idx.h"
 #include "data/loader.h"
 #include "data/mnist.h"
+#include "data/tar.h"
+#include "data/text.h"
 #include "models/alexnet.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
