@@ -68,6 +68,8 @@ class Subset : public Dataset {
   Subset(const Dataset& dataset, std::vector<int64_t> indices);
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   Batch batch(std::span<const int64_t> indices, const Epoch& epoch) const override;
+  /// Where each sample is in the whole dataset.
+  const std::vector<int64_t>& indices() const { return indices_; }
 
  private:
   const Dataset* dataset_;

@@ -42,4 +42,17 @@ inline std::shared_ptr<const Sampler> distributed(const Dataset& dataset, int64_
   return distributed(dataset.size(), rank, ranks, options);
 }
 
+struct BucketOptions {
+  int64_t batch = 64;  ///< samples of a batch, of all ranks together
+  int64_t pool = 100;  ///< batches among which samples of like length are grouped; more: less padding, less random
+  int64_t rank = 0, ranks = 1;
+  bool pad = true;  ///< as in DistributedOptions
+};
+
+/// An order in which the samples of a batch have like lengths (`lengths[i]` is sample i's), for datasets that pad to
+/// the longest of a batch. In each epoch the samples are shuffled, each run of `pool` batches is sorted by length and
+/// cut into batches, and the batches are shuffled; one that is not full stays last. All from (seed, epoch), as
+/// `shuffled`. With several ranks `batch` is the global batch, whose samples are dealt to the ranks in turn.
+std::shared_ptr<const Sampler> bucketed(std::vector<int64_t> lengths, const BucketOptions& options = {});
+
 }  // namespace weft::data

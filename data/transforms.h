@@ -18,7 +18,7 @@ struct Epoch {
 };
 
 /// Streams of Philox that belong to the data, so that order and augmentation never share a number.
-enum class Stream : uint64_t { order = 1, transform = 2, user = 3 };
+enum class Stream : uint64_t { order = 1, transform = 2, user = 3, buckets = 4 };
 constexpr uint64_t stream_of(Stream stream, const Epoch& epoch) {
   return static_cast<uint64_t>(stream) << 56 | static_cast<uint64_t>(epoch.number);
 }
