@@ -18,6 +18,7 @@
 #include "autograd/work.h"
 #include "data/download.h"
 #include "data/idx.h"
+#include "data/imdb.h"
 #include "data/loader.h"
 #include "data/mnist.h"
 #include "data/split.h"

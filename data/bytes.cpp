@@ -80,4 +80,14 @@ File open_file(const std::string& path, const char* op) {
   return file;
 }
 
+std::string read_whole(const std::string& path, const char* op) {
+  const File file = open_file(path, op);
+  struct stat info {};
+  fstat(fileno(file.get()), &info);
+  std::string bytes(static_cast<size_t>(info.st_size), '\0');
+  bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file.get()));
+  WEFT_CHECK(!std::ferror(file.get()), op, "{}: cannot be read: {}", path, std::strerror(errno));
+  return bytes;
+}
+
 }  // namespace weft::data

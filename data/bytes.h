@@ -47,4 +47,7 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 /// Opens a regular file for reading; throws with [op] and the path where it cannot.
 File open_file(const std::string& path, const char* op);
 
+/// All bytes of a regular file.
+std::string read_whole(const std::string& path, const char* op);
+
 }  // namespace weft::data

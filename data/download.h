@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "tensor/error.h"
+
 namespace weft::data {
 
 struct DownloadOptions {
@@ -16,6 +18,12 @@ struct DownloadOptions {
 /// Several processes may ask for the same file: one loads it, the others wait. Throws where the server cannot be
 /// reached (what came so far stays in `path`.part for the next try) and where the checksum is wrong (nothing is kept).
 void download(const std::string& url, const std::string& path, const DownloadOptions& options = {});
+
+/// Thrown where no folder was given and none of the usual places has the data.
+class NoData : public Error {
+ public:
+  using Error::Error;
+};
 
 /// $WEFT_CACHE, else $XDG_CACHE_HOME/weft, else ~/.cache/weft; not necessarily there yet.
 std::string cache_folder();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "tensor/error.h"
+#include "data/download.h"
 
 namespace weft::data {
 
@@ -24,12 +24,6 @@ struct MnistSources {
                                       "https://storage.googleapis.com/cvdf-datasets/mnist"};
   /// Debian's package dataset-fashion-mnist: the same format and sizes, other pictures.
   std::string fashion = "/usr/share/datasets/fashion-mnist";
-};
-
-/// Thrown where no folder was given and none of the usual places has the data.
-class NoData : public Error {
- public:
-  using Error::Error;
 };
 
 /// The folder to give to `mnist`. A folder that is given must hold the files, itself or in its mnist/. Where it is

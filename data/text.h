@@ -13,6 +13,9 @@
 
 namespace weft::data {
 
+/// Changes whenever `clean` gives other words, so that what was made of them is made anew.
+constexpr int kCleaning = 1;
+
 /// The words of a text, each followed by one blank. Letters are lower case (ASCII and Latin-1; letters beyond stay as
 /// they are). Words are runs of letters, digits and other characters of UTF-8 that are no punctuation; bytes that are
 /// no UTF-8 count as letters. Apostrophes are left out, so "don't" is "dont"; all other punctuation separates, so

@@ -15,6 +15,7 @@
 #include "data/sha256.h"
 #include "tensor/error.h"
 #include "tests/data/files.h"
+#include "tests/variable.h"
 
 namespace weft::data {
 namespace {
@@ -190,30 +191,6 @@ TEST(Download, TwoAtOnceShareOneTransfer) {
   EXPECT_EQ(read(folder / "x"), body);
   EXPECT_EQ(server.starts(), (std::vector<size_t>{0}));
 }
-
-/// An environment variable for the length of a test.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    had_ = std::getenv(name) != nullptr;
-    if (value.empty())
-      unsetenv(name);
-    else
-      setenv(name, value.c_str(), 1);
-  }
-  ~Variable() {
-    if (had_)
-      setenv(name_, old_.c_str(), 1);
-    else
-      unsetenv(name_);
-  }
-
- private:
-  const char* name_;
-  std::string old_;
-  bool had_;
-};
 
 TEST(Mnist, IsFoundInTheOrderThatTheManualSays) {
   const Folder given, data, cache, fashion, nothing;
