@@ -21,6 +21,8 @@
 #include "data/imdb.h"
 #include "data/loader.h"
 #include "data/mnist.h"
+#include "data/sample_reviews.h"
+#include "data/sampler.h"
 #include "data/split.h"
 #include "data/tar.h"
 #include "data/text.h"

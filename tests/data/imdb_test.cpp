@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "data/review_tokens.h"
+#include "data/sample_reviews.h"
 #include "tests/data/files.h"
 #include "tests/expect_error.h"
 #include "tests/variable.h"
@@ -241,6 +242,22 @@ TEST(Imdb, IsFoundInTheOrderThatTheManualSays) {
   EXPECT_EQ(find_imdb("", {.urls = {"file://" + (origin / "good.tar.gz")}, .reviews_of_a_class = 2}), cache / "imdb");
   EXPECT_EQ(find_imdb("", {.urls = {}}), cache / "imdb");
   testing::internal::GetCapturedStderr();
+}
+
+TEST(SampleReviews, AreWholeAndBalanced) {
+  const Imdb reviews = sample_imdb({.max_length = 40});
+  EXPECT_EQ(reviews.counts, (ReviewCounts{15, 15, 5, 5}));
+  EXPECT_EQ(reviews.train.count(1), 15);
+  EXPECT_EQ(reviews.test.count(0), 5);
+  EXPECT_NE(reviews.report().find("not the whole set"), std::string::npos);
+  EXPECT_GT(reviews.vocabulary.size(), 150);
+  int64_t known = 0, all = 0;
+  for (const int32_t id : reviews.test.corpus().ids) {
+    known += id != Vocabulary::kUnknown;
+    ++all;
+  }
+  EXPECT_GT(known * 10, all * 8);
+  for (const SampleReview& review : sample_reviews()) EXPECT_LT(reviews.vocabulary.ids(review.text).size(), 40u);
 }
 
 TEST(Imdb, TheRealReviews) {
