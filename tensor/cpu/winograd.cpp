@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "tensor/cpu/vector_product.h"
 #include "tensor/kernels.h"
 #include "tensor/threads.h"
 #include "tensor/view.h"
@@ -13,34 +14,12 @@
 namespace weft::cpu_kernels {
 namespace {
 
-#ifdef __AVX512F__
-constexpr int64_t kLanes = 16;
-#elif defined(__AVX__)
-constexpr int64_t kLanes = 8;
-#else
-constexpr int64_t kLanes = 4;
-#endif
 constexpr int64_t kPoints = 16;  // of a transformed 4x4 tile
 constexpr int64_t kBlock = 48;   // tiles; a multiple of all row counts of the products below
-
-typedef float Vector __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
-
-Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p); }
-void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 
 /// Floats from one point's [kBlock, channels] to the next. A vector more than it takes, so that the 16 points of a tile
 /// do not fall on the same lines of the first-level cache.
 int64_t point_step(int64_t channels) { return kBlock * channels + kLanes; }
-
-/// Scratch memory of floats, from the allocator's cache.
-class Scratch {
- public:
-  explicit Scratch(int64_t floats) : storage_(make_ref<Storage>(floats * int64_t{sizeof(float)}, Device{})) {}
-  float* data() const { return static_cast<float*>(storage_->data()); }
-
- private:
-  Ref<Storage> storage_;
-};
 
 /// Where the 2x2 output tiles of an image lie.
 struct Tiles {
@@ -79,10 +58,10 @@ void transform_input(const Vector (&d)[4][4], float* to, int64_t step) {
     r[3][j] = d[1][j] - d[3][j];
   }
   for (int i = 0; i < 4; ++i, to += 4 * step) {
-    store(to, r[i][0] - r[i][2]);
-    store(to + step, r[i][1] + r[i][2]);
-    store(to + 2 * step, r[i][2] - r[i][1]);
-    store(to + 3 * step, r[i][1] - r[i][3]);
+    store_vector(to, r[i][0] - r[i][2]);
+    store_vector(to + step, r[i][1] + r[i][2]);
+    store_vector(to + 2 * step, r[i][2] - r[i][1]);
+    store_vector(to + 3 * step, r[i][1] - r[i][3]);
   }
 }
 
@@ -104,7 +83,7 @@ void transform_inputs(const Tiles& tiles, const float* x, int64_t channels, int6
     for (int64_t c = 0; c < channels; c += kLanes) {
       Vector d[4][4];
       for (int i = 0; i < 4; ++i)
-        for (int j = 0; j < 4; ++j) d[i][j] = load(pixel[i][j] + c);
+        for (int j = 0; j < 4; ++j) d[i][j] = load_vector(pixel[i][j] + c);
       transform_input(d, v + (t - first) * channels + c, point_step(channels));
     }
   }
@@ -131,11 +110,11 @@ std::array<float, kPoints> transform_kernel(const float* g, bool turned) {
 }
 
 /// All kernels of weight [out, in, 3, 3]: [points, in, out], or [points, out, in] of the turned ones.
-Scratch transform_kernels(const Tensor& weight_any, bool turned) {
+Scratch<> transform_kernels(const Tensor& weight_any, bool turned) {
   const Tensor weight = raw::contiguous(weight_any);
   const int64_t outputs = weight.sizes()[0], inputs = weight.sizes()[1], size = outputs * inputs;
   const float* const g = weight.data<float>();
-  Scratch u(kPoints * size);
+  Scratch<> u(kPoints * size);
   for (int64_t o = 0; o < outputs; ++o)
     for (int64_t i = 0; i < inputs; ++i) {
       const auto points = transform_kernel(g + (o * inputs + i) * 9, turned);
@@ -143,57 +122,6 @@ Scratch transform_kernels(const Tensor& weight_any, bool turned) {
       for (int64_t p = 0; p < kPoints; ++p) to[p * size] = points[static_cast<size_t>(p)];
     }
   return u;
-}
-
-/// c [rows, columns] (+)= a [rows, depth] · b [depth, columns] for Rows rows and 16·Width columns, all in registers.
-/// a is read at a[row · row_step + k · depth_step].
-template <int Rows, int Width, bool Add>
-__attribute__((always_inline)) inline void multiply_tile(const float* a, int64_t row_step, int64_t depth_step,
-                                                         const float* b, int64_t b_step, int64_t depth, float* c,
-                                                         int64_t c_step) {
-  Vector sum[Rows][Width];
-  for (int r = 0; r < Rows; ++r)
-    for (int w = 0; w < Width; ++w) sum[r][w] = Add ? load(c + r * c_step + w * kLanes) : Vector{};
-  for (int64_t k = 0; k < depth; ++k) {
-    Vector row[Width];
-    for (int w = 0; w < Width; ++w) row[w] = load(b + k * b_step + w * kLanes);
-    for (int r = 0; r < Rows; ++r) {
-      const float factor = a[r * row_step + k * depth_step];
-      for (int w = 0; w < Width; ++w) sum[r][w] += factor * row[w];
-    }
-  }
-  for (int r = 0; r < Rows; ++r)
-    for (int w = 0; w < Width; ++w) store(c + r * c_step + w * kLanes, sum[r][w]);
-}
-
-/// The columns from `from` on that fill Width vectors; returns the first that do not.
-template <int Rows, int Width, bool Add>
-int64_t multiply_columns(int64_t from, const float* a, int64_t row_step, int64_t depth_step, int64_t rows,
-                         const float* b, int64_t depth, int64_t columns, float* c) {
-  for (; from + Width * kLanes <= columns; from += Width * kLanes) {
-    int64_t r = 0;
-    for (; r + Rows <= rows; r += Rows)
-      multiply_tile<Rows, Width, Add>(a + r * row_step, row_step, depth_step, b + from, columns, depth,
-                                      c + r * columns + from, columns);
-    for (; r < rows; ++r)
-      multiply_tile<1, Width, Add>(a + r * row_step, row_step, depth_step, b + from, columns, depth,
-                                   c + r * columns + from, columns);
-  }
-  return from;
-}
-
-/// All columns, a multiple of the lanes, in tiles that fill the registers: 32 of AVX-512, 16 elsewhere.
-template <bool Add>
-void multiply(const float* a, int64_t row_step, int64_t depth_step, int64_t rows, const float* b, int64_t depth,
-              int64_t columns, float* c) {
-  int64_t from = 0;
-  if constexpr (kLanes == 16) {
-    from = multiply_columns<6, 4, Add>(from, a, row_step, depth_step, rows, b, depth, columns, c);
-    from = multiply_columns<12, 2, Add>(from, a, row_step, depth_step, rows, b, depth, columns, c);
-  } else {
-    from = multiply_columns<6, 2, Add>(from, a, row_step, depth_step, rows, b, depth, columns, c);
-  }
-  multiply_columns<12, 1, Add>(from, a, row_step, depth_step, rows, b, depth, columns, c);
 }
 
 /// Aᵀ m A of the tiles [first, last), with bias and activation, into the image.
@@ -208,16 +136,17 @@ void transform_outputs(const Tiles& tiles, const float* m, int64_t channels, int
       const float* p = m + (t - first) * channels + c;
       Vector r[2][4];
       for (int j = 0; j < 4; ++j, p += step) {
-        const Vector m0 = load(p), m1 = load(p + 4 * step), m2 = load(p + 8 * step), m3 = load(p + 12 * step);
+        const Vector m0 = load_vector(p), m1 = load_vector(p + 4 * step), m2 = load_vector(p + 8 * step),
+                     m3 = load_vector(p + 12 * step);
         r[0][j] = m0 + m1 + m2;
         r[1][j] = m1 - m2 - m3;
       }
-      const Vector b = bias ? load(bias + c) : Vector{};
+      const Vector b = bias ? load_vector(bias + c) : Vector{};
       for (int64_t i = 0; i < 2 && h + i < tiles.out_height; ++i) {
         const Vector out[2] = {r[i][0] + r[i][1] + r[i][2] + b, r[i][1] - r[i][2] - r[i][3] + b};
         for (int64_t j = 0; j < 2 && w + j < tiles.out_width; ++j) {
           const Vector v = out[j];
-          store(corner + (i * tiles.out_width + j) * channels + c, relu ? (v < 0 ? Vector{} : v) : v);
+          store_vector(corner + (i * tiles.out_width + j) * channels + c, relu ? (v < 0 ? Vector{} : v) : v);
         }
       }
     }
@@ -237,19 +166,19 @@ void transform_gradients(const Tiles& tiles, const float* dy, int64_t channels, 
       for (int64_t i = 0; i < 2; ++i)
         for (int64_t j = 0; j < 2; ++j) {
           const bool there = h + i < tiles.out_height && w + j < tiles.out_width;
-          d[i][j] = there ? load(corner + (i * tiles.out_width + j) * channels + c) : Vector{};
+          d[i][j] = there ? load_vector(corner + (i * tiles.out_width + j) * channels + c) : Vector{};
         }
-      if (sums) store(sums + c, load(sums + c) + ((d[0][0] + d[0][1]) + (d[1][0] + d[1][1])));
+      if (sums) store_vector(sums + c, load_vector(sums + c) + ((d[0][0] + d[0][1]) + (d[1][0] + d[1][1])));
       const Vector r[4][2] = {{d[0][0], d[0][1]},
                               {d[0][0] + d[1][0], d[0][1] + d[1][1]},
                               {d[0][0] - d[1][0], d[0][1] - d[1][1]},
                               {-d[1][0], -d[1][1]}};
       float* p = to + (t - first) * channels + c;
       for (int i = 0; i < 4; ++i, p += 4 * step) {
-        store(p, r[i][0]);
-        store(p + step, r[i][0] + r[i][1]);
-        store(p + 2 * step, r[i][0] - r[i][1]);
-        store(p + 3 * step, -r[i][1]);
+        store_vector(p, r[i][0]);
+        store_vector(p + step, r[i][0] + r[i][1]);
+        store_vector(p + 2 * step, r[i][0] - r[i][1]);
+        store_vector(p + 3 * step, -r[i][1]);
       }
     }
   }
@@ -260,7 +189,7 @@ void convolve(const Tiles& tiles, int64_t images, const float* x, int64_t in, co
               const float* bias, bool relu, float* y) {
   const int64_t total = images * tiles.per_image(), blocks = (total + kBlock - 1) / kBlock;
   parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
-    const Scratch v(kPoints * point_step(in)), m(kPoints * point_step(out));
+    const Scratch<> v(kPoints * point_step(in)), m(kPoints * point_step(out));
     for (int64_t b = begin; b < end; ++b) {
       const int64_t first = b * kBlock, last = std::min(total, first + kBlock);
       transform_inputs(tiles, x, in, first, last, v.data());
@@ -283,7 +212,7 @@ bool winograd_applies(const Shape& x, const Shape& weight, const ConvParameters&
 
 void winograd_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Pair padding, Activation activation,
                       Tensor& out) {
-  const Scratch u = transform_kernels(weight, false);
+  const Scratch<> u = transform_kernels(weight, false);
   convolve(Tiles(x.sizes(), out.sizes(), padding), x.sizes()[0], x.data<float>(), x.sizes()[1], u.data(),
            out.sizes()[1], bias.defined() ? bias.data<float>() : nullptr, activation == Activation::relu,
            out.data<float>());
@@ -293,7 +222,7 @@ void winograd_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 void winograd_backward_data(const Tensor& dy, const Tensor& weight, Pair padding, Tensor& dx) {
   // The gradient is the convolution of dy with the kernels turned by 180 degrees, inputs and outputs changed round.
-  const Scratch u = transform_kernels(weight, true);
+  const Scratch<> u = transform_kernels(weight, true);
   convolve(Tiles(dy.sizes(), dx.sizes(), {2 - padding.h, 2 - padding.w}), dy.sizes()[0], dy.data<float>(),
            dy.sizes()[1], u.data(), dx.sizes()[1], nullptr, false, dx.data<float>());
 }
@@ -304,10 +233,10 @@ void winograd_backward_weight(const Tensor& x, const Tensor& dy, Pair padding, T
   const int64_t total = x.sizes()[0] * tiles.per_image(), blocks = (total + kBlock - 1) / kBlock;
   constexpr int64_t kParts = 8;  // fixed, so that the sum does not depend on the threads
   const int64_t parts = std::min(kParts, blocks), size = kPoints * i_count * o_count;
-  const Scratch sums(parts * size);
+  const Scratch<> sums(parts * size);
   std::vector<double> bias_sums(static_cast<size_t>(parts * o_count), 0.0);
   parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-    const Scratch v(kPoints * point_step(i_count)), m(kPoints * point_step(o_count)), block_bias(o_count);
+    const Scratch<> v(kPoints * point_step(i_count)), m(kPoints * point_step(o_count)), block_bias(o_count);
     for (int64_t part = begin; part < end; ++part) {
       float* const du = sums.data() + part * size;
       std::memset(du, 0, static_cast<size_t>(size) * sizeof(float));

@@ -1,0 +1,39 @@
+// Philox as vector code.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::cpu_kernels {
+
+/// Philox blocks at a time, one lane of a vector each; so many that their latencies overlap
+inline constexpr int64_t kBlocks = 64;
+
+/// The words of kBlocks blocks from `counter` on, in order.
+inline void draw(uint64_t seed, uint64_t counter, uint32_t* words) {
+  uint32_t c0[kBlocks], c1[kBlocks], c2[kBlocks], c3[kBlocks];
+  for (int64_t b = 0; b < kBlocks; ++b) {
+    c0[b] = static_cast<uint32_t>(counter + static_cast<uint64_t>(b));
+    c1[b] = static_cast<uint32_t>((counter + static_cast<uint64_t>(b)) >> 32);
+    c2[b] = c3[b] = 0;
+  }
+  auto k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (int64_t b = 0; b < kBlocks; ++b) {
+      const uint64_t p0 = uint64_t{0xD2511F53u} * c0[b], p1 = uint64_t{0xCD9E8D57u} * c2[b];
+      c0[b] = static_cast<uint32_t>(p1 >> 32) ^ c1[b] ^ k0;
+      c2[b] = static_cast<uint32_t>(p0 >> 32) ^ c3[b] ^ k1;
+      c1[b] = static_cast<uint32_t>(p1);
+      c3[b] = static_cast<uint32_t>(p0);
+    }
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  for (int64_t b = 0; b < kBlocks; ++b) {
+    words[4 * b] = c0[b];
+    words[4 * b + 1] = c1[b];
+    words[4 * b + 2] = c2[b];
+    words[4 * b + 3] = c3[b];
+  }
+}
+
+}  // namespace weft::cpu_kernels
