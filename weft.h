@@ -3,6 +3,7 @@
 
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
+#include "autograd/ops/attention.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/dropout.h"
 #include "autograd/ops/elementwise.h"
@@ -13,6 +14,7 @@
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/rotary.h"
 #include "autograd/ops/softmax.h"
 #include "autograd/record.h"
 #include "autograd/work.h"

@@ -5,6 +5,7 @@ set_property(CACHE WEFT_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 # Kernel sources, which the tests compile for their emulator as well.
 set(WEFT_GPU_KERNELS
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/attention.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/conv.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/copy.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/dropout.cu
@@ -23,6 +24,7 @@ set(WEFT_GPU_KERNELS
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/random.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/reduce.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/reduce_dim.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/rotary.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/softmax.cu
 )
 # Host code of a backend; what stands behind blas.h and cudnn.h is each backend's own.

@@ -29,6 +29,22 @@ struct PoolWindow {
   bool count_padding = true;  // average: padding counts as zeros, but not what a window of ceil_mode has beyond it
 };
 
+/// How queries attend to keys. With `causal` query t of T sees the keys up to t + S - T of S. A share `dropout` of the
+/// probabilities is dropped.
+struct AttentionParameters {
+  double scale = 1;
+  bool causal = false;
+  double dropout = 0;
+};
+
+/// Rotary positions: position p turns pair i of the D / 2 by p · base^(-2i / D). Pairs are elements 2i and 2i + 1 where
+/// interleaved, else i and i + D / 2.
+struct RotaryParameters {
+  double base = 10000;
+  int64_t offset = 0;  // position of the first
+  bool interleaved = false;
+};
+
 /// What becomes of the losses of single elements or rows.
 enum class Reduction : uint8_t { none, mean, sum };
 

@@ -65,6 +65,7 @@ Ref to_ref(const Tensor& x) {
 OpCases all_cases() {
   OpCases all;
   for (OpCases cases : {
+           attention_cases(),
            conv_cases(),
            dropout_cases(),
            elementwise_cases(),

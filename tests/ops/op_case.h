@@ -95,6 +95,7 @@ std::vector<Tensor> make_inputs(const std::vector<In>& inputs, DType dtype, Devi
 Ref to_ref(const Tensor& x);
 
 // One function a stem; cases.cpp joins them.
+OpCases attention_cases();
 OpCases conv_cases();
 OpCases dropout_cases();
 OpCases elementwise_cases();
