@@ -63,16 +63,16 @@ bool LossScaler::unscale(Optimizer& optimizer) {
   return finite_;
 }
 
-bool LossScaler::step(Optimizer& optimizer) {
+bool LossScaler::step(Optimizer& optimizer, const StepOptions& options) {
   if (!enabled()) {
-    optimizer.step();
+    optimizer.step(options);
     return true;
   }
   if (!unscaled_) unscale(optimizer);
   WEFT_CHECK(unscaled_ == &optimizer, kName, "was unscaled for another optimizer; each wants a scaler of its own");
   unscaled_ = nullptr;
   if (finite_) {
-    optimizer.step();
+    optimizer.step(options);
     if (++good_steps_ >= options_.interval) {
       factor_ = std::min(factor_ * options_.growth, kHighest);
       good_steps_ = 0;

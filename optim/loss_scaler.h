@@ -23,8 +23,8 @@ struct LossScalerOptions {
 
 /// For one optimizer:
 ///   scaler.scale(loss).backward();                                            // once, or several times to accumulate
-///   if (scaler.unscale(adam)) clip_grad_norm(net.parameters(), 1);            // where gradients are looked at
-///   scaler.step(adam);
+///   scaler.unscale(adam);                                                     // only where gradients are looked at
+///   scaler.step(adam, {.max_norm = 1});
 /// A step is skipped where a gradient is infinite or NaN: the optimizer, its moments and its step counts stay as they
 /// are, and the factor falls. That happens now and then, since it is how the largest factor that fits is found.
 class LossScaler {
@@ -44,7 +44,7 @@ class LossScaler {
   bool unscale(Optimizer& optimizer);
   /// The optimizer's step where all gradients are finite, and the factor for the next one; says whether it was taken.
   /// Throws where even a factor of 2^-16 did not make them finite: then it is not f16's range that they lack.
-  bool step(Optimizer& optimizer);
+  bool step(Optimizer& optimizer, const StepOptions& options = {});
 
   /// "factor", "growth", "backoff" (f64), "interval", "good_steps" and "skipped" (i64): what is needed to go on as if
   /// nothing had happened between two steps.

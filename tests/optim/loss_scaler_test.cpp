@@ -75,6 +75,20 @@ TEST(LossScaler, AnOverflowSkipsTheStepAndLeavesTheOptimizer) {
   EXPECT_NE(everything(adam), before);
 }
 
+TEST(LossScaler, ClipsAsTheOptimizerDoes) {
+  const auto stepped = [](double factor) {
+    std::vector<Named> p = testing::parameters({{3}, {2, 2}}, f32);
+    optim::AdamW adam(p, {.lr = 0.1});
+    LossScaler scaler({.enabled = factor != 1, .initial = factor});
+    for (const double gradient : {4.0, -0.01}) {
+      set_all_gradients(p, static_cast<float>(gradient * factor));
+      EXPECT_TRUE(scaler.step(adam, {.max_norm = 0.5}));
+    }
+    return everything(adam);
+  };
+  EXPECT_EQ(stepped(1024), stepped(1));
+}
+
 /// A gradient that leaves f16's range on its way, not one that is set.
 TEST(LossScaler, FindsTheFactorThatFits) {
   std::vector<Named> p{testing::parameter("w", ones({1, 1}))};
