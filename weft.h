@@ -60,5 +60,7 @@
 #include "tensor/tensor.h"
 #include "tensor/threads.h"
 #include "train/evaluate.h"
+#include "train/fit.h"
 #include "train/metrics.h"
 #include "train/progress.h"
+#include "train/task.h"

@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     adam.step();
   }
 
-  const double accuracy = train::evaluate(net, test_set).accuracy;
+  const double accuracy = train::evaluate(net, train::classification, test_set).accuracy;
   std::printf("accuracy %.1f %%\n", accuracy);
   return accuracy >= 80 ? 0 : 1;
 }

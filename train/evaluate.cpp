@@ -2,17 +2,15 @@
 #include "train/evaluate.h"
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduce.h"
 #include "data/loader.h"
-#include "nn/loss.h"
 #include "tensor/memory.h"
 #include "tensor/threads.h"
 #include "train/loss_mean.h"
 
 namespace weft::train {
 
-Scores evaluate(nn::Module& model, const data::Dataset& dataset, Device device, int64_t batch) {
+Scores evaluate(nn::Module& model, const Task& task, const data::Dataset& dataset, Device device, int64_t batch) {
   WEFT_CHECK(dataset.size() > 0, "evaluate", "the data set is empty");
   const NoGrad no_grad;
   const FlushDenormals flush;
@@ -22,9 +20,9 @@ Scores evaluate(nn::Module& model, const data::Dataset& dataset, Device device, 
   Tensor right = zeros({}, {i64, device});
   data::Loader loader(dataset, {.batch = batch, .device = device});
   for (auto [x, y] : loader) {
-    const Tensor logits = model(x);
-    loss.add(nn::cross_entropy(logits, y), y.numel());
-    right.add_(sum(eq(argmax(logits, 1), y)));
+    const Tensor output = model(x);
+    loss.add(task.loss(output, y), y.size(0));
+    right.add_(sum(task.right(output, y)));
   }
   return {loss.read(), 100 * right.item() / static_cast<double>(dataset.size())};
 }

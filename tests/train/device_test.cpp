@@ -72,7 +72,7 @@ TEST_F(MnistNetDevice, EvaluationReportsAWrongLabel) {
   models::MnistNet net;
   net.to(device);
   const data::TensorDataset set(randn({5, 1, 28, 28}), full({5}, 10, i64));
-  EXPECT_ERROR(evaluate(net, set, device), "label 10 at position 0 is outside of the classes [0, 10)");
+  EXPECT_ERROR(evaluate(net, classification, set, device), "label 10 at position 0 is outside of the classes [0, 10)");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ TEST(Learning, MnistNetLearnsAndRepeatsBitForBit) {
   const std::vector<double> repeated = train(again, images, WEFT_LEARNING_STEPS / 5);
   for (size_t i = 0; i < repeated.size(); ++i) EXPECT_EQ(losses[i], repeated[i]) << "step " << i;
   if (WEFT_LEARNING_STEPS < 150) return;
-  EXPECT_GT(train::evaluate(net, first(test_set, 2000)).accuracy, 93);
+  EXPECT_GT(train::evaluate(net, train::classification, first(test_set, 2000)).accuracy, 93);
 }
 
 }  // namespace
