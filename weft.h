@@ -17,6 +17,7 @@
 #include "autograd/ops/rotary.h"
 #include "autograd/ops/softmax.h"
 #include "autograd/record.h"
+#include "autograd/row_gradient.h"
 #include "autograd/work.h"
 #include "data/download.h"
 #include "data/idx.h"

@@ -95,7 +95,7 @@ void run_hooks(Node& node) {
 void run(Node& node, bool retain_graph, ReadyQueue& ready) {
   const Scope scope(node.scope());
   running_rule = node.name();
-  bool any = false;
+  bool any = node.leaf && static_cast<LeafNode&>(node).rows_came;
   for (size_t i = 0; i < node.outputs.size(); ++i) any |= node.outputs[i].grad.defined();
   Grads grads;
   if (any) {

@@ -54,7 +54,14 @@ LeafNode::LeafNode(const Tensor& leaf_tensor) : Node("leaf") {
 }
 
 Grads LeafNode::apply(FewOf<Output, 1>& gathered) {
-  Tensor incoming = std::move(gathered[0].grad);
+  if (gathered[0].grad.defined()) add_whole(std::move(gathered[0].grad));
+  merge_rows();
+  rows_came = false;
+  for (auto& hook : ready_hooks) hook(grad);
+  return {};
+}
+
+void LeafNode::add_whole(Tensor incoming) {
   if (grad.defined() && raw::overlaps_itself(grad)) {  // an expanded one, from set_grad
     Tensor total = empty(grad.sizes(), {grad.dtype(), grad.device()});
     kernels::add(grad, incoming, total);
@@ -67,8 +74,6 @@ Grads LeafNode::apply(FewOf<Output, 1>& gathered) {
     const bool own = incoming.unique() && raw::is_dense(incoming) && incoming.storage()->bytes() == incoming.bytes();
     grad = own ? raw::detach(incoming) : raw::clone(incoming);
   }
-  for (auto& hook : ready_hooks) hook(grad);
-  return {};
 }
 
 SavedTensor::SavedTensor(const Tensor& x) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/row_gradient.h"
 #include "tensor/tensor.h"
 
 namespace weft {
@@ -99,10 +100,18 @@ class LeafNode : public Node {
   explicit LeafNode(const Tensor& leaf);
   Grads apply(FewOf<Output, 1>& outputs) override;
   void free_saved() override {}
+  /// Adds rows to the row gradient. The node runs when its pass comes to it, as for a whole gradient.
+  void add_rows(const RowGradient& more);
 
   Tensor grad;
-  /// Called after the gradient of one backward pass has been added.
+  RowGradient rows;
+  bool rows_came = false;  // in the running pass
+  /// Called after the gradient of one backward pass has been added; with an undefined one where rows came alone.
   std::vector<std::function<void(Tensor& grad)>> ready_hooks;
+
+ private:
+  void add_whole(Tensor incoming);
+  void merge_rows();
 };
 
 /// The node of a tensor, or none.

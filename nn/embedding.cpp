@@ -22,7 +22,7 @@ Embedding::Embedding(Options o) : options(checked(o)), weight(parameter("weight"
   Embedding::reset_own_parameters();
 }
 
-Tensor Embedding::forward(const Tensor& ids) { return embedding(weight, ids, options.padding_idx); }
+Tensor Embedding::forward(const Tensor& ids) { return embedding(weight, ids, options.padding_idx, options.sparse); }
 
 void Embedding::reset_own_parameters() {
   init::normal(weight);

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "autograd/row_gradient.h"
 #include "tensor/kernels.h"
 #include "tensor/view.h"
 
@@ -13,8 +14,10 @@ std::vector<Tensor> gradients_of(const std::vector<Named>& parameters) {
   std::set<std::pair<const Storage*, int64_t>> seen;
   std::set<const Tensor::Impl*> leaves;
   for (const Named& p : parameters) {
+    const bool again = !leaves.insert(&p.value.impl()).second;
+    if (const RowGradient rows = row_gradient(p.value); rows.defined() && !again) out.push_back(rows.values);
     Tensor grad = p.value.grad();
-    if (!grad.defined() || !leaves.insert(&p.value.impl()).second) continue;
+    if (!grad.defined() || again) continue;
     const bool shared = grad.numel() > 0 && !seen.insert({grad.storage().get(), grad.offset()}).second;
     if (shared || !raw::is_dense(grad)) {
       Tensor own = empty_like(p.value);

@@ -117,6 +117,7 @@ void Optimizer::set_lr(size_t group, double lr) {
 void Optimizer::zero_grad(const ZeroGradOptions& options) {
   for (Parameters& group : groups_)
     for (Named& p : group.named) {
+      if (row_gradient(p.value).defined()) set_row_gradient(p.value, {});
       Tensor grad = p.value.grad();
       if (!grad.defined()) continue;
       if (!options.keep) {
@@ -179,7 +180,8 @@ void Optimizer::step_group(size_t group, const Tensor& squared_norm, double max_
   for (size_t i = 0; i < own.named.size(); ++i) {
     const Tensor& p = own.named[i].value;
     const Tensor grad = p.grad();
-    if (!grad.defined()) continue;
+    const RowGradient rows = row_gradient(p);
+    if (!grad.defined() && !rows.defined()) continue;
     State& state = own.state[i];
     const DType dtype = p.dtype() == f64 ? f64 : f32;
     for (Tensor& x : state.tensors)  // follows a parameter that was converted or moved since
@@ -187,6 +189,14 @@ void Optimizer::step_group(size_t group, const Tensor& squared_norm, double max_
     for (size_t k = state.tensors.size(); k < wanted.size(); ++k)
       state.tensors.push_back(state_tensor(p, dtype, wanted[k].initial));
     ++state.step;
+    if (rows.defined()) {
+      Batch batch;
+      batch.step = state.step;
+      batch.squared_norm = squared_norm;
+      batch.max_norm = max_norm;
+      step_rows(group, p, rows, state, std::move(batch));
+      continue;
+    }
     const auto copy = copies_.find(&p.impl());
     const bool copied = copy != copies_.end();
     Batch& batch = batches[Key{state.step, p.dtype(), p.device().type, p.device().index,
@@ -207,6 +217,30 @@ void Optimizer::step_group(size_t group, const Tensor& squared_norm, double max_
       if (!clips_and_copies()) kernels::copy(batch.params[i], batch.copies[i]);
       batch.copies[i].storage()->bump_version();
     }
+  }
+}
+
+/// The rows, with their state, go through `update` as a small parameter.
+void Optimizer::step_rows(size_t group, const Tensor& parameter, const RowGradient& gradient, State& state,
+                          Batch batch) {
+  WEFT_ASSERT(parameter.dim() == 2 && parameter.is_contiguous());
+  const auto rows_of = [&](const Tensor& x) {
+    Tensor part = empty(gradient.values.sizes(), {x.dtype(), x.device()});
+    kernels::embedding(x, gradient.rows, part);
+    return part;
+  };
+  batch.params = {rows_of(parameter)};
+  batch.grads = {gradient.values};
+  for (const Tensor& x : state.tensors) batch.state.push_back({rows_of(x)});
+  update(group, batch);
+  Tensor p = parameter;
+  kernels::put_rows(batch.params[0], gradient.rows, p);
+  for (size_t k = 0; k < state.tensors.size(); ++k)
+    kernels::put_rows(batch.state[k][0], gradient.rows, state.tensors[k]);
+  p.storage()->bump_version();
+  if (const auto copy = copies_.find(&p.impl()); copy != copies_.end()) {
+    kernels::copy(p, copy->second);
+    copy->second.storage()->bump_version();
   }
 }
 

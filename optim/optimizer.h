@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/row_gradient.h"
 #include "tensor/tensor.h"
 
 namespace weft::optim {
@@ -25,7 +26,9 @@ struct StepOptions {
 };
 
 /// Hyperparameters are read before each step, so they may change between steps. A parameter without gradient is left as
-/// it is, state too; a gradient of zeros counts: moments decay, weight decay acts.
+/// it is, state too; a gradient of zeros counts: moments decay, weight decay acts. Of a parameter with a row gradient
+/// (autograd/row_gradient.h) the named rows are stepped, as if they were all of it, and the others are left as they
+/// are, state too: their moments do not decay meanwhile, and the step count is the parameter's ("lazy" updates).
 class Optimizer {
  public:
   // What a subclass is written with.
@@ -113,6 +116,7 @@ class Optimizer {
 
   double& lr_of(size_t group) const;
   void step_group(size_t group, const Tensor& squared_norm, double max_norm);
+  void step_rows(size_t group, const Tensor& parameter, const RowGradient& gradient, State& state, Batch batch);
   Tensor state_tensor(const Tensor& parameter, DType dtype, double initial) const;
 
   std::vector<Parameters> groups_;

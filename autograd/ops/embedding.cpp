@@ -7,7 +7,7 @@
 
 namespace weft {
 
-Tensor embedding(const Tensor& weight, const Tensor& ids, int64_t padding_idx) {
+Tensor embedding(const Tensor& weight, const Tensor& ids, int64_t padding_idx, bool sparse) {
   WEFT_CHECK(weight.dim() == 2, "embedding", "weight wants [vocabulary, width], got {}", str(weight.sizes()));
   WEFT_CHECK(is_floating(weight.dtype()), "embedding", "weight wants a floating dtype, got {}", name(weight.dtype()));
   WEFT_CHECK(ids.dtype() == i64 || ids.dtype() == i32, "embedding", "the ids must be i64 or i32, got {}",
@@ -24,10 +24,18 @@ Tensor embedding(const Tensor& weight, const Tensor& ids, int64_t padding_idx) {
   sizes.push_back(width);
   Tensor y = empty(sizes, {weight.dtype(), weight.device()});
   kernels::embedding(weight, index, y);
+  Node* const node = node_of(weight);
+  const bool by_rows = sparse && node && node->leaf && node->hooks.empty();
   return record("embedding", {weight}, y,
-                [rows, width, padding_idx, index = SavedTensor(index)](const Tensor& dy) -> Grads {
+                [leaf = by_rows ? Ref<Node>(node) : Ref<Node>(), rows, width, padding_idx,
+                 index = SavedTensor(index)](const Tensor& dy) -> Grads {
+                  const Tensor flat_dy = raw::reshape(dy, {index().numel(), width});
+                  if (leaf) {
+                    static_cast<LeafNode&>(*leaf).add_rows(rows_of(flat_dy, index(), rows, padding_idx));
+                    return {Tensor()};
+                  }
                   Tensor dweight = empty({rows, width}, {dy.dtype(), dy.device()});
-                  kernels::embedding_grad(raw::reshape(dy, {index().numel(), width}), index(), padding_idx, dweight);
+                  kernels::embedding_grad(flat_dy, index(), padding_idx, dweight);
                   return {dweight};
                 });
 }

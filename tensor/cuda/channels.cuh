@@ -7,8 +7,6 @@
 namespace weft::WEFT_GPU {
 
 inline constexpr int kWarps = kBlock / kWarp;
-/// Blocks that a multiprocessor holds at least: where it is not said, the compiler spills registers to fit one more.
-inline constexpr int kResident = 2;
 /// Items that a thread takes at once.
 inline constexpr int kUnroll = 4;
 /// Blocks beyond which channels are not cut into more parts: for sums, which are joined after, and for maps.

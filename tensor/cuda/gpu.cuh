@@ -22,6 +22,8 @@ inline constexpr int kWarp = 32;
 inline constexpr unsigned kFullWarp = 0xffffffffu;
 /// Threads of a block where nothing asks for another number.
 inline constexpr int kBlock = 256;
+/// Blocks that a multiprocessor holds at least: where it is not said, the compiler spills registers to fit one more.
+inline constexpr int kResident = 2;
 /// Enough blocks to fill any device: beyond, a loop in the kernel takes strides of the grid.
 inline constexpr int64_t kMostBlocks = 4096;
 

@@ -216,6 +216,57 @@ void add_rows(const char* op, const Tensor& source, int64_t dim, const Tensor& i
   if (!out.is_contiguous()) copy(to, out);
 }
 
+namespace {
+
+/// first[i]: whether a run of equal rows begins at i.
+template <class Key>
+__global__ void __launch_bounds__(kBlock) first_of_row_kernel(const Key* rows, int64_t n, Key none, int64_t* first) {
+  for (int64_t i = grid_index(); i < n; i += grid_size())
+    first[i] = rows[i] != none && (i == 0 || rows[i - 1] != rows[i]);
+}
+
+/// The number of each position's row among those that are named, from the count of them up to it.
+template <class Key>
+__global__ void __launch_bounds__(kBlock) number_rows_kernel(const Key* rows, const int64_t* count, int64_t n, Key none,
+                                                             Key beyond, Key* numbers, int64_t* named) {
+  for (int64_t i = grid_index(); i < n; i += grid_size()) {
+    const Key row = rows[i];
+    numbers[i] = row == none ? beyond : static_cast<Key>(count[i] - 1);
+    if (row != none && (i == 0 || rows[i - 1] != row)) named[count[i] - 1] = static_cast<int64_t>(row);
+  }
+}
+
+}  // namespace
+
+void add_named_rows(const Tensor& source, const Tensor& index, int64_t table_rows, int64_t skip, Tensor& rows,
+                    Tensor& values) {
+  WEFT_ASSERT(rows.is_contiguous() && values.is_contiguous());
+  fill(rows, table_rows);
+  fill(values, 0);
+  const int64_t n = index.numel();
+  if (n == 0 || values.numel() == 0) return;
+  const Tensor from = raw::contiguous(source), where = raw::contiguous(index);
+  const Device device = values.device();
+  with_key(table_rows, n, [&]<class Key>() {
+    const auto none = static_cast<Key>(table_rows), beyond = static_cast<Key>(rows.numel());
+    const Room<Key> unsorted(n, device), numbers(n, device);
+    dispatch_index("embedding", where.dtype(), [&]<class I>() {
+      launch(blocks_for(n), kBlock, 0, rows_kernel<I, Key>, where.data<I>(), n, skip, none, unsorted.data());
+    });
+    const Sorted<Key, Key> sorted = sort_by_key<Key, Key>({unsorted, {}}, n, static_cast<int>(std::bit_width(none)));
+    const Tensor first = empty({n}, {DType::i64, device});
+    Tensor count = empty({n}, {DType::i64, device});
+    launch(blocks_for(n), kBlock, 0, first_of_row_kernel<Key>, sorted.keys.data(), n, none, first.data<int64_t>());
+    cumsum(first, 0, false, count);
+    launch(blocks_for(n), kBlock, 0, number_rows_kernel<Key>, sorted.keys.data(), count.data<int64_t>(), n, none,
+           beyond, numbers.data(), rows.data<int64_t>());
+    const RowList<Key, Key> list{numbers.data(), sorted.positions.data(), n, beyond};
+    dispatch_floating("embedding", values.dtype(), [&]<class T>() {
+      add_sorted_rows(list, rows.numel(), 1, values.sizes()[1], from.data<T>(), values.data<T>(), device);
+    });
+  });
+}
+
 void index_add(const Tensor& source, int64_t dim, const Tensor& index, Tensor& out) {
   add_rows("index_add", source, dim, index, -1, out);
 }

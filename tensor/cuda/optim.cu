@@ -121,7 +121,7 @@ __device__ C clip_of_block(const double* squared_norm, double max_norm) {
 
 /// Lists: parameters, gradients, states, and copies last where there are any.
 template <class T, class Copy, int states, class F>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, kResident)
     update_kernel(const __grid_constant__ ListTable<2 + states + !std::is_same_v<Copy, NoCopy>> table,
                   const __grid_constant__ StepValue<F> functor, const double* squared_norm, double max_norm) {
   F f = functor.get();
