@@ -19,6 +19,7 @@
 #include "autograd/record.h"
 #include "autograd/row_gradient.h"
 #include "autograd/work.h"
+#include "data/bpe.h"
 #include "data/download.h"
 #include "data/idx.h"
 #include "data/imdb.h"

@@ -3,7 +3,7 @@
     python3 tests/golden/generate.py [FOLDER]
 
 Needs torch and numpy (any recent version; the files' metadata names the versions they were made with). The files are
-committed, so nobody needs Python to build or test.
+committed, so nobody needs Python to build or test. bpe_cases.py makes data/bpe/, with another package.
 """
 import os
 import sys
