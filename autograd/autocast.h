@@ -6,7 +6,8 @@
 // result's dtype; sums inside happen in f32.
 // In f32, 16-bit operands being cast: softmax, log_softmax, logsumexp, all losses, sum, mean, prod, var, deviation,
 // norm, cumsum, exp, log, pow, square, rsqrt, softplus.
-// Of two dtypes, in f32: add, sub, mul, div, maximum, minimum, comparisons, where, cat, stack, scatter_add, index_add.
+// Of two dtypes, in f32: add, sub, mul, div, maximum, minimum, comparisons, where, cat, stack, scatter_add, index_add,
+// dropout_add.
 // Outside of an Autocast these refuse it, since nothing is promoted silently. In place, `other` may widen to an f32
 // tensor, never narrow.
 // All else keeps its operand's dtype: relu, other activations, pooling, dropout, embedding, views. Batch, layer, group

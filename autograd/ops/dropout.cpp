@@ -1,6 +1,7 @@
 // Dropout: value and gradient.
 #include "autograd/ops/dropout.h"
 
+#include "autograd/autocast.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/record.h"
 #include "tensor/kernels.h"
@@ -38,6 +39,9 @@ Tensor dropout(Tensor x, double p, bool training) {
 }
 
 Tensor dropout_add(Tensor x, const Tensor& bias, const Tensor& residual, double p, bool training) {
+  if (autocast::mixed(x, residual) || (bias.defined() && autocast::mixed(x, bias)))
+    return dropout_add(autocast::widened(x), bias.defined() ? autocast::widened(bias) : bias,
+                       autocast::widened(residual), p, training);
   check_probability("dropout_add", p);
   WEFT_CHECK(is_floating(x.dtype()), "dropout_add", "wants a floating dtype, got {}", name(x.dtype()));
   WEFT_CHECK(x.sizes() == residual.sizes() && x.dtype() == residual.dtype(), "dropout_add",

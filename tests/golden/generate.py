@@ -14,13 +14,14 @@ import math_cases
 import mnist_cases
 import nn_cases
 import optim_cases
+import transformer_cases
 
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "data")
     os.makedirs(folder, exist_ok=True)
     total = 0
-    for module in (math_cases, nn_cases, index_cases, optim_cases, mnist_cases, amp_cases):
+    for module in (math_cases, nn_cases, index_cases, optim_cases, mnist_cases, amp_cases, transformer_cases):
         for file in module.files():
             size = file.write(folder)
             total += size
