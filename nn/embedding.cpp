@@ -25,7 +25,7 @@ Embedding::Embedding(Options o) : options(checked(o)), weight(parameter("weight"
 Tensor Embedding::forward(const Tensor& ids) { return embedding(weight, ids, options.padding_idx, options.sparse); }
 
 void Embedding::reset_own_parameters() {
-  init::normal(weight);
+  init::normal(weight, 0, options.deviation);
   Embedding::after_init();
 }
 

@@ -5,7 +5,7 @@
 
 namespace weft::nn {
 
-/// Ids [..] of i32 or i64 → [.., width]; weight [rows, width], drawn from the standard normal distribution. The row
+/// Ids [..] of i32 or i64 → [.., width]; weight [rows, width], drawn from a normal distribution of mean 0. The row
 /// `padding_idx`, where it is 0 or more, gets no gradient and is 0: at the start, after `reset_parameters` and after
 /// `init`. Writing into `weight` itself goes past that. `sparse`: the weight gets a row gradient, and optimizers step the
 /// rows that the batch named, alone (optim/optimizer.h).
@@ -15,6 +15,7 @@ class Embedding : public Module {
     int64_t rows = 0, width = 0;
     int64_t padding_idx = -1;
     bool sparse = false;
+    double deviation = 1;  ///< of the first weights
   };
   explicit Embedding(Options options);
   Tensor forward(const Tensor& ids) override;

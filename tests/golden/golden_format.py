@@ -108,7 +108,7 @@ class File:
         data = b""
         for key, value in self.tensors.items():
             raw = value.astype(value.dtype.newbyteorder("<")).tobytes()
-            header[key] = {"dtype": {"f": "F64", "i": "I64"}[value.dtype.kind], "shape": list(value.shape),
+            header[key] = {"dtype": {"f8": "F64", "f4": "F32", "i8": "I64"}[value.dtype.str[1:]], "shape": list(value.shape),
                            "data_offsets": [len(data), len(data) + len(raw)]}
             data += raw
         text = json.dumps(header, separators=(",", ":")).encode()
