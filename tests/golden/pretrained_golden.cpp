@@ -1,5 +1,6 @@
 // Tiny GPT-2 and BERT models of Hugging Face's `transformers`: their weights load by name, and values, loss and
 // gradients are theirs.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr size_t kSamples = 4;
 
-std::string path_of(const std::string& stem) { return std::string(WEFT_GOLDEN_DATA) + "/" + stem + ".safetensors"; }
+std::string path_of(const char* stem) { return fmt::format("{}/{}.safetensors", WEFT_GOLDEN_DATA, stem); }
 
 models::Gpt2Options tiny_gpt2() {
   return {.vocabulary = 37, .length = 12, .width = 16, .heads = 2, .layers = 2, .dropout = 0};
@@ -80,7 +81,7 @@ TEST(Golden, gpt2) {
 // With and without the prefix, in 16 bits, with what older files have besides.
 TEST(Golden, gpt2_weights) {
   std::vector<Named> tensors = load(path_of("gpt2_weights"));
-  const std::string path = ::testing::TempDir() + "gpt2_weights_test.safetensors";
+  const std::string path = fmt::format("{}gpt2_weights_test.safetensors", ::testing::TempDir());
   models::Gpt2 wanted(tiny_gpt2());
   wanted.load_pretrained(path_of("gpt2_weights"));
   for (Named& one : tensors) {

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 
 from golden_format import File, constant, normal, scaled, values
 
-WIDTH, HEADS, HIDDEN = 6, 2, 10
+WIDTH, HEADS, HIDDEN = 4, 2, 6
 
 
 def weights(module):

@@ -34,9 +34,9 @@ void append(std::vector<Tensor*>& list, Layer& layer) {
 }
 
 nn::TransformerOptions layer_options(bool pre) {
-  return {.width = 6,
+  return {.width = 4,
           .heads = 2,
-          .hidden = 10,
+          .hidden = 6,
           .activation = pre ? Activation::gelu : Activation::relu,
           .dropout = 0,
           .pre_norm = pre};
@@ -69,7 +69,7 @@ Results decoder(Inputs in, bool pre) {
 template <class Call>
 GoldenRow heads(const char* name, bool bias, const Call& call) {
   return {name, [=](Inputs in) -> Results {
-            nn::MultiHeadAttention layer({.width = 6, .heads = 2, .bias = bias});
+            nn::MultiHeadAttention layer({.width = 4, .heads = 2, .bias = bias});
             return call(layer, set_parameters(parameters_of(layer), in));
           }};
 }
