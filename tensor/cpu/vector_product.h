@@ -1,25 +1,15 @@
-// Vectors of floats as the compiler knows them, and small matrix products in registers: what blocked kernels are made
-// of.
+// Small matrix products in registers: what blocked kernels are made of.
 #pragma once
 
 #include <cstdint>
 
+#include "tensor/cpu/vectors.h"
 #include "tensor/memory.h"
 
 namespace weft::cpu_kernels {
 
-#ifdef __AVX512F__
-inline constexpr int64_t kLanes = 16;
-#elif defined(__AVX__)
-inline constexpr int64_t kLanes = 8;
-#else
-inline constexpr int64_t kLanes = 4;
-#endif
-
-typedef float Vector __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
-
-inline Vector load_vector(const float* p) { return *reinterpret_cast<const Vector*>(p); }
-inline void store_vector(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
+inline constexpr int64_t kLanes = kLanesOf<float>;
+using Vector = VectorOf<float>::type;
 
 /// Scratch memory of floats (or doubles), from the allocator's cache.
 template <class T = float>
