@@ -5,6 +5,7 @@
 #include "autograd/autograd.h"
 #include "autograd/ops/attention.h"
 #include "autograd/ops/conv.h"
+#include "autograd/ops/conv_max.h"
 #include "autograd/ops/dropout.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/embedding.h"

@@ -7,6 +7,7 @@ set_property(CACHE WEFT_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(WEFT_GPU_KERNELS
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/attention.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/conv.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/conv_max.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/copy.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/dropout.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/elementwise.cu

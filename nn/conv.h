@@ -51,4 +51,26 @@ class Conv1d : public Module {
   void reset_own_parameters() override;
 };
 
+/// The maximum over time of relu(conv1d(x)), after a max pooling of `pool`, as one op that never stores the
+/// convolution's output (conv1d_max): x [N, in, L] → [N, out]. Weight and bias are those of a Conv1d, in name, shape
+/// and first values, so either loads the other's state.
+class Conv1dMax : public Module {
+ public:
+  struct Options {
+    int64_t in = 0, out = 0;
+    int64_t kernel = 0;
+    int64_t pool = 1;
+    bool bias = true;
+  };
+  explicit Conv1dMax(Options options);
+  Tensor forward(const Tensor& x) override;
+
+  const Options options;
+  Tensor& weight;
+  Tensor& bias;
+
+ protected:
+  void reset_own_parameters() override;
+};
+
 }  // namespace weft::nn

@@ -67,6 +67,7 @@ OpCases all_cases() {
   for (OpCases cases : {
            attention_cases(),
            conv_cases(),
+           conv_max_cases(),
            dropout_cases(),
            elementwise_cases(),
            embedding_cases(),

@@ -97,6 +97,7 @@ Ref to_ref(const Tensor& x);
 // One function a stem; cases.cpp joins them.
 OpCases attention_cases();
 OpCases conv_cases();
+OpCases conv_max_cases();
 OpCases dropout_cases();
 OpCases elementwise_cases();
 OpCases embedding_cases();
