@@ -2,8 +2,9 @@
 // that is faster and in f32 where range or precision matter. Parameters stay f32: they are the master weights, and
 // their gradients arrive in f32, so optimizers, clipping and checkpoints know nothing of it.
 //
-// In the 16-bit dtype: matmul, linear, conv1d, conv1d_max, conv2d, attention. f32 and 16-bit operands are
-// cast to it, and so is the result's dtype; sums inside happen in f32.
+// In the 16-bit dtype: matmul, linear, conv1d, conv1d_max, conv2d, attention, lstm, gru. f32 and 16-bit operands are
+// cast to it, and so is the result's dtype; sums inside happen in f32, and so does all of a recurrent cell, whose state
+// c stays f32.
 // In f32, 16-bit operands being cast: softmax, log_softmax, logsumexp, all losses, sum, mean, prod, var, deviation,
 // norm, cumsum, exp, log, pow, square, rsqrt, softplus.
 // Of two dtypes, in f32: add, sub, mul, div, maximum, minimum, comparisons, where, cat, stack, scatter_add, index_add,

@@ -25,6 +25,7 @@ set(WEFT_GPU_KERNELS
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/random.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/reduce.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/reduce_dim.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/rnn.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/rotary.cu
   ${CMAKE_CURRENT_SOURCE_DIR}/tensor/cuda/softmax.cu
 )

@@ -15,6 +15,7 @@ import mnist_cases
 import nn_cases
 import optim_cases
 import pretrained_cases
+import rnn_cases
 import transformer_cases
 
 if __name__ == "__main__":
@@ -22,7 +23,7 @@ if __name__ == "__main__":
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "data")
     os.makedirs(folder, exist_ok=True)
     total = 0
-    for module in (math_cases, nn_cases, index_cases, optim_cases, mnist_cases, amp_cases, transformer_cases, pretrained_cases):
+    for module in (math_cases, nn_cases, index_cases, optim_cases, mnist_cases, amp_cases, transformer_cases, pretrained_cases, rnn_cases):
         for file in module.files():
             size = file.write(folder)
             total += size

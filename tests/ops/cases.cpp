@@ -77,6 +77,7 @@ OpCases all_cases() {
            norm_cases(),
            pool_cases(),
            reduce_cases(),
+           rnn_cases(),
            softmax_cases(),
        })
     all.insert(all.end(), std::make_move_iterator(cases.begin()), std::make_move_iterator(cases.end()));

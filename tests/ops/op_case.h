@@ -106,6 +106,7 @@ OpCases loss_cases();
 OpCases matmul_cases();
 OpCases norm_cases();
 OpCases reduce_cases();
+OpCases rnn_cases();
 OpCases pool_cases();
 OpCases softmax_cases();
 
