@@ -1,7 +1,9 @@
-// The MNIST training job's speed, with the app's loader and step; one JSON line with the same fields as
-// bench/peers/mnist_torch.py. `samples_per_second` is the median over blocks of steps, after the warm-up.
-//   train [--device cuda] [--cuda-graphs] [--amp bf16|fp16] [--threads N] [--steps N] [--block N] [--warmup N]
-//         [--batch N] [--data FOLDER]
+// The speed of training jobs, with the apps' loader and step; one JSON line with the same fields as
+// bench/peers/mnist_torch.py and texts_torch.py. `samples_per_second` is the median over blocks of steps, after the
+// warm-up.
+//   train [--job mnist|cnn|lstm|transformer] [--device cuda] [--cuda-graphs] [--amp bf16|fp16] [--threads N] [--steps
+//   N]
+//         [--block N] [--warmup N] [--batch N] [--length N] [--sparse-embeddings] [--data FOLDER]
 #include <sys/resource.h>
 
 #include <CLI/App.hpp>
@@ -17,7 +19,7 @@
 #include "data/loader.h"
 #include "data/mnist.h"
 #include "models/mnist.h"
-#include "nn/loss.h"
+#include "models/texts.h"
 #include "optim/adam.h"
 #include "optim/loss_scaler.h"
 #include "tensor/random.h"
@@ -25,6 +27,7 @@
 #include "tensor/threads.h"
 #include "train/device.h"
 #include "train/step_graph.h"
+#include "train/task.h"
 
 namespace {
 
@@ -52,15 +55,42 @@ data::ImageDataset noise() {
   return {images, randint(0, 10, {60000}).to(u8), {.mean = 0.1307f, .deviation = 0.3081f}};
 }
 
+/// What is trained.
+struct Job {
+  std::unique_ptr<nn::Module> model;
+  std::unique_ptr<data::Dataset> data;
+  train::Task task;
+};
+
+/// Texts of random ids, all of one length.
+Job text_job(const std::string& name, int64_t length, bool sparse) {
+  constexpr int64_t kTexts = 6400, kVocabulary = 20000;
+  return {
+      models::texts::find(name).make({.vocabulary = kVocabulary, .max_length = length, .sparse_embeddings = sparse}),
+      std::make_unique<data::TensorDataset>(randint(1, kVocabulary, {kTexts, length}).to(i32),
+                                            randint(0, 2, {kTexts}).to(f32)),
+      train::binary_classification};
+}
+
+Job mnist_job(const std::string& folder) {
+  return {std::make_unique<models::MnistNet>(),
+          std::make_unique<data::ImageDataset>(folder.empty() ? noise() : data::mnist(folder).train),
+          train::classification};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   int threads = 2;
   int64_t steps = 200, block = 20, warmup = 20, batch = 64;
-  std::string folder, device_name = "cpu", amp;
-  bool graphs = false;
-  CLI::App app("Measures the MNIST training job.", "train");
+  int64_t length = 400;
+  std::string name = "mnist", folder, device_name = "cpu", amp;
+  bool graphs = false, sparse = false;
+  CLI::App app("Measures training jobs.", "train");
   app.option_defaults()->always_capture_default();
+  app.add_option("--job", name)->check(CLI::IsMember({"mnist", "cnn", "lstm", "transformer"}));
+  app.add_option("--length", length, "ids of a text")->check(CLI::Range(int64_t{8}, int64_t{100000}));
+  app.add_flag("--sparse-embeddings", sparse, "row gradients of the words' table");
   app.add_option("--threads", threads)->check(CLI::Range(1, 4096));
   app.add_option("--steps", steps, "measured steps")->check(CLI::PositiveNumber);
   app.add_option("--block", block, "steps of one time measurement")->check(CLI::PositiveNumber);
@@ -74,10 +104,10 @@ int main(int argc, char** argv) try {
 
   set_num_threads(threads);
   manual_seed(0);
-  const data::ImageDataset train_set = folder.empty() ? noise() : data::mnist(folder).train;
+  const Job job = name == "mnist" ? mnist_job(folder) : text_job(name, length, sparse);
   const Device device = train::device_for(device_name);
   const DType products = train::amp_dtype(amp);
-  models::MnistNet net;
+  nn::Module& net = *job.model;
   net.to(device);
   optim::AdamW adam(net.parameters(), {.lr = 1e-3});
   optim::LossScaler scaler({.enabled = products == f16});
@@ -87,14 +117,14 @@ int main(int argc, char** argv) try {
     Tensor loss;
     {
       const Autocast autocast(products);
-      loss = nn::cross_entropy(net(b.x), b.y);
+      loss = job.task.loss(net(b.x), b.y);
     }
     scaler.scale(loss).backward();
     return loss;
   };
   train::StepGraph train_step(
       device, adam, gradients, [&] { scaler.step(adam); }, graphs ? "" : "not asked for");
-  data::Loader loader(train_set, {.batch = batch, .drop_last = true, .device = device});
+  data::Loader loader(*job.data, {.batch = batch, .drop_last = true, .device = device});
   auto batches = loader.begin();
   Tensor loss;
   auto run_step = [&] {
@@ -116,7 +146,7 @@ int main(int argc, char** argv) try {
   std::sort(rates.begin(), rates.end());
   fmt::print("{}\n",
              nlohmann::ordered_json{{"who", "weft"},
-                                    {"job", "mnist"},
+                                    {"job", name},
                                     {"samples_per_second", rates[rates.size() / 2]},
                                     {"min", rates.front()},
                                     {"max", rates.back()},

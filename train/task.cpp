@@ -13,8 +13,10 @@ const Task classification{
 };
 
 const Task binary_classification{
-    .loss = [](const Tensor& output, const Tensor& target) { return nn::bce_with_logits(output, target); },
-    .right = [](const Tensor& output, const Tensor& target) { return eq(gt(output, 0.0), gt(target, 0.5)); },
+    .loss = [](const Tensor& output,
+               const Tensor& target) { return nn::bce_with_logits(output.reshape(target.sizes()), target); },
+    .right = [](const Tensor& output,
+                const Tensor& target) { return eq(gt(output.reshape(target.sizes()), 0.0), gt(target, 0.5)); },
 };
 
 }  // namespace weft::train

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "data/mnist.h"
+#include "data/download.h"
 #include "optim/optimizers.h"
 #include "tensor/error.h"
 
@@ -108,7 +108,8 @@ void add_options(CLI::App& app, Options& o, const Words& words, const std::funct
   }
   const std::string training = group(words, "Training", words.train_example);
   add_number<int64_t>(app, "--epochs", o.epochs, 0, 100'000,
-                      fmt::format("Passes over the training {} [{}]", words.samples, o.epochs))
+                      fmt::format("Passes over the training {} [{}]", words.samples,
+                                  words.epochs.empty() ? fmt::format("{}", o.epochs) : words.epochs))
       ->group(training);
   std::string batch = fmt::format("{} a step [{}]", words.samples, o.batch);
   batch[0] = static_cast<char>(std::toupper(batch[0]));
@@ -117,8 +118,8 @@ void add_options(CLI::App& app, Options& o, const Words& words, const std::funct
       ->type_name("NAME")
       ->group(training);
   app.add_option("--lr", o.lr,
-                 o.lr > 0 ? fmt::format("{} [{:g}]", words.rate, o.lr)
-                          : fmt::format("{}\n[{}]", words.rate, fmt::join(rates, ", ")))
+                 fmt::format("{}\n[{}]", words.rate,
+                             words.rates.empty() ? fmt::format("{}", fmt::join(rates, ", ")) : words.rates))
       ->type_name("RATE")
       ->check(refuse_rate)
       ->group(training);

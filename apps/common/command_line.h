@@ -22,6 +22,8 @@ struct Words {
   const char* files_example;  ///< "--save digits.safetensors"
   const char* rate;           ///< what --lr is
   int64_t most_batch;
+  std::string epochs = {};  ///< usual numbers, where they depend on the model
+  std::string rates = {};   ///< and rates
 };
 
 /// A group of the help: its name with an example.

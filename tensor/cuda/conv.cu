@@ -21,6 +21,7 @@ bool by_cudnn(Direction direction, const Tensor& x, const Tensor& w, const Tenso
               cudnn::Epilogue epilogue = cudnn::Epilogue::none, const Tensor& bias = {}) {
   cudnn::ConvKey key = cudnn::describe(direction, x, w, y, p);
   key.tf32 = tf32_allowed();
+  key.deterministic = !nondeterministic_allowed();
   key.epilogue = epilogue;
   if (StepValues::refreshing()) return true;
   Workspace scratch;
