@@ -11,6 +11,7 @@
 #include "tensor/cpu/draw.h"
 #include "tensor/cpu/loop.h"
 #include "tensor/cpu/math.h"
+#include "tensor/cpu/rows.h"
 #include "tensor/cpu/vector_product.h"
 #include "tensor/kernels.h"
 #include "tensor/threads.h"
@@ -19,7 +20,7 @@ namespace weft::cpu_kernels {
 namespace {
 
 constexpr int64_t kQueries = 64;  // of a tile; as many as `draw` has blocks
-constexpr int64_t kKeys = 96;     // a multiple of the row counts of products
+constexpr int64_t kKeys = 48;     // a multiple of the row counts of products
 
 template <class C>
 constexpr C kInfinite = std::numeric_limits<C>::infinity();
@@ -244,20 +245,23 @@ struct Backward {
   template <class T>
   void load_head(const Rows<const T>& q_rows, const Rows<const T>& dout_rows, const Rows<const T>& out,
                  const C* lse_rows, C scale) {
-    for (int64_t t = 0; t < all; ++t) {
+    std::fill_n(q.data(), all * n.padded, C(0));
+    std::fill_n(dout.data(), all * n.padded, C(0));
+    for (int64_t t = 0; t < n.queries; ++t) {
       C* const to_q = q.data() + t * n.padded;
       C* const to_dout = dout.data() + t * n.padded;
-      const bool there = t < n.queries;
-      C sum = 0;
-      for (int64_t d = 0; d < n.padded; ++d) {
-        const bool inside = there && d < n.width;
-        to_q[d] = inside ? load(q_rows.data[t * q_rows.step + d]) * scale : C(0);
-        to_dout[d] = inside ? load(dout_rows.data[t * dout_rows.step + d]) : C(0);
-        if (inside) sum += to_dout[d] * load(out.data[t * out.step + d]);
+      const T *const from_q = q_rows.data + t * q_rows.step, *const from_dout = dout_rows.data + t * dout_rows.step,
+                     *const from_out = out.data + t * out.step;
+#pragma GCC ivdep
+      for (int64_t d = 0; d < n.width; ++d) {
+        to_q[d] = load(from_q[d]) * scale;
+        to_dout[d] = load(from_dout[d]);
       }
-      delta.data()[t] = sum;
-      lse.data()[t] = there ? lse_rows[t] : kInfinite<C>;
+      delta.data()[t] = static_cast<C>(row_sum<C>(n.width, [=](int64_t d) { return to_dout[d] * load(from_out[d]); }));
+      lse.data()[t] = lse_rows[t];
     }
+    std::fill_n(delta.data() + n.queries, all - n.queries, C(0));
+    std::fill_n(lse.data() + n.queries, all - n.queries, kInfinite<C>);
     for (int64_t first = 0; first < all; first += n.tile) {
       const int64_t count = std::min(n.tile, n.queries - first);
       load_columns(q_rows, first, count, scale, n, q_columns.data() + first * n.width);
