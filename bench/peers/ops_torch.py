@@ -88,6 +88,19 @@ def rank(run, gradient=True):
     return entry(lambda: [floats(256, 4096, 1)], run, gradient)
 
 
+def causal_attention(x):
+    q, k, v = (part.transpose(1, 2) for part in x.unflatten(2, (3, 2, -1)).unbind(2))
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+
+
+def rotary(x):
+    """Angles are made anew each time, as ours are."""
+    pairs = x.shape[-1] // 2
+    angles = torch.outer(torch.arange(x.shape[2]), 10000.0 ** (-torch.arange(pairs) / pairs))
+    a, b, c, s = x[..., :pairs], x[..., pairs:], angles.cos(), angles.sin()
+    return torch.cat([a * c - b * s, a * s + b * c], -1)
+
+
 def conv(n, c, h, o, k, channels_last=True, **options):
     def make():
         x, w = floats(n, c, h, h), floats(o, c // options.get("groups", 1), k, k)
@@ -126,6 +139,8 @@ ENTRIES = {
     "log_softmax": unary(lambda x: x.log_softmax(1), lambda: [floats(2048, 256)]),
     "log_softmax/classes": unary(lambda x: x.log_softmax(1), lambda: [floats(512, 1000)]),
     "log_softmax/long_rows": unary(lambda x: x.log_softmax(1), lambda: [floats(64, 20000)], False),
+    "attention/packed_causal": unary(causal_attention, lambda: [floats(8, 256, 384)]),
+    "rotary": unary(rotary, lambda: [floats(4, 4, 256, 64)]),
     "layer_norm": entry(norm_inputs(2048, 256, channels=256), lambda x, w, b: F.layer_norm(x, (256,), w, b)),
     "layer_norm/wide": entry(norm_inputs(4096, 768, channels=768), lambda x, w, b: F.layer_norm(x, (768,), w, b)),
     "rms_norm": entry(lambda: [floats(2048, 256), positive(256)], lambda x, w: F.rms_norm(x, (256,), w, 1e-6)),

@@ -139,7 +139,7 @@ OpCase rotary_case(const char* name, const Shape& sizes, const RotaryOptions& o)
 
 OpCases attention_cases() {
   OpCase wide = packed_case("attention/packed_causal", {2, 2, 2, 5, 5, 3, true});
-  wide.bench = {{{4, 256, 768}}};
+  wide.bench = {{{8, 256, 384}}};
   OpCase rotated = rotary_case("rotary", {2, 2, 5, 6}, {});
   rotated.bench = {{{4, 4, 256, 64}}};
   return {

@@ -12,6 +12,7 @@
 #include "nn/linear.h"
 #include "nn/loss.h"
 #include "nn/norm.h"
+#include "nn/transformer.h"
 #include "optim/adam.h"
 #include "optim/schedule.h"
 #include "tensor/random.h"
@@ -29,6 +30,14 @@ struct Net : nn::Module {
   Tensor forward(const Tensor& x) override { return fc(dropout(relu(norm(conv(x)))).flatten(1)); }
 };
 
+/// Dropout of an attention's probabilities, which its backward draws again, and of what it adds.
+struct TextNet : nn::Module {
+  nn::TransformerEncoderLayer& layer =
+      add<nn::TransformerEncoderLayer>("layer", {.width = 6, .heads = 2, .hidden = 8, .dropout = 0.25});
+  nn::Linear& fc = add<nn::Linear>("fc", {.in = 36, .out = 5});
+  Tensor forward(const Tensor& x) override { return fc(layer(x.squeeze(1)).flatten(1)); }
+};
+
 class StepGraphDevice : public OnDevice<testing::Test> {
  protected:
   struct Run {
@@ -39,9 +48,10 @@ class StepGraphDevice : public OnDevice<testing::Test> {
   };
 
   /// `steps` steps; `batch_of(step)` samples each. Between steps memory comes and goes, as evaluation does it.
+  template <class Model = Net>
   Run train(bool captured, int64_t steps, const std::function<int64_t(int64_t)>& batch_of, bool reads_back = false) {
     manual_seed(3);
-    Net net;
+    Model net;
     net.to(device);
     optim::AdamW adam(net.parameters(), {.lr = 0.02});
     optim::Scheduler schedule(adam, optim::schedule::one_cycle(0.02, {.steps = steps}));
@@ -84,6 +94,14 @@ TEST_F(StepGraphDevice, ReplaysWhatAnEagerRunDoes) {
   const auto same = [](int64_t) { return 4; };
   const Run eager = train(false, 8, same), captured = train(true, 8, same);
   EXPECT_EQ(eager.replayed, 0);
+  EXPECT_EQ(captured.hindrance, "");
+  EXPECT_EQ(captured.replayed, 6);
+  expect_equal(captured, eager);
+}
+
+TEST_F(StepGraphDevice, ReplaysAttentionWithDropout) {
+  const auto same = [](int64_t) { return 4; };
+  const Run eager = train<TextNet>(false, 8, same), captured = train<TextNet>(true, 8, same);
   EXPECT_EQ(captured.hindrance, "");
   EXPECT_EQ(captured.replayed, 6);
   expect_equal(captured, eager);
