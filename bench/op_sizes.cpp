@@ -13,6 +13,9 @@ OpCase entry(const char* name, std::vector<In> inputs, Tensor (*run)(const Tenso
   return {.name = name, .inputs = {}, .run = run, .reference = {}, .gradient = gradient, .bench = std::move(inputs)};
 }
 
+/// Small values, for weights that many are summed with.
+In small(Shape sizes) { return {sizes, In::floating, -0.1, 0.1}; }
+
 Tensor image(const Tensor& x) { return x.permute({0, 3, 1, 2}); }
 
 /// A convolution of n images [in, size, size] with `out` kernels of k × k.
@@ -60,6 +63,17 @@ OpCases more_sizes() {
       conv("conv2d/stride", 32, 64, 28, 128, 3, {.stride = 2, .padding = 1}),
       conv("conv2d/large_kernel", 32, 16, 28, 32, 5, {.padding = 2}),
       conv("conv2d/depthwise_large", 32, 64, 28, 64, 3, {.padding = 1, .groups = 64}),
+      // The convolution of the text CNN over an embedding, and one direction of its LSTM sister.
+      entry("conv1d_max/text", {small({64, 400, 300}), small({256, 300, 3}), small({256})},
+            [](const Tensors& x) { return conv1d_max(x[0].transpose(1, 2), x[1], x[2], {.pool = 2}); }),
+      entry("lstm/text", {small({200, 64, 64}), small({256, 64}), small({256, 64}), small({256}), small({256})},
+            [](const Tensors& x) {
+              return lstm(x[0], {}, {}, {x[1], x[2], x[3], x[4]}).output;
+            }),
+      entry("gru/text", {small({200, 64, 64}), small({192, 64}), small({192, 64}), small({192}), small({192})},
+            [](const Tensors& x) {
+              return gru(x[0], {}, {x[1], x[2], x[3], x[4]}).output;
+            }),
       entry(
           "cast/bf16", {million}, [](const Tensors& x) { return raw::to(x[0], DType::bf16); }, false),
       entry(

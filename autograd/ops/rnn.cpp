@@ -133,11 +133,10 @@ struct Pass {
     grads.push_back(wants_input ? product(raw::transpose(gi, 0, 1), steps.flat(x(), steps.inputs)) : Tensor());
     grads.push_back(wants_hidden ? product(raw::transpose(gs, 0, 1), steps.flat(steps.befores(h()), steps.width))
                                  : Tensor());
+    const bool same = gi.storage() == gs.storage();
     const Tensor bias = wants_bias ? sum_to(gi, {all}) : Tensor();
     grads.push_back(bias);
-    grads.push_back(wants_bias && gi.storage() != gs.storage() ? sum_to(gs, {all})
-                    : bias.defined()                           ? raw::clone(bias)
-                                                               : bias);
+    grads.push_back(!wants_bias ? bias : same ? raw::clone(bias) : sum_to(gs, {all}));
     grads.push_back(wants_h ? (dh.to(carry.dtype()) + carry).to(dh.dtype()) : Tensor());
     return grads;
   }

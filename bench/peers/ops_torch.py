@@ -108,6 +108,21 @@ def conv(n, c, h, o, k, channels_last=True, **options):
     return entry(make, lambda x, w, b: F.conv2d(x, w, b, **options))
 
 
+def conv_max(x, w, b):
+    return F.max_pool1d(F.relu(F.conv1d(x.transpose(1, 2), w, b)), 2).amax(2)
+
+
+def recurrent(op, gates, *states):
+    """One layer in one direction, time first; from states of zeros."""
+    def make():
+        return [floats(*s, low=-0.1, high=0.1) for s in [(200, 64, 64), (gates * 64, 64), (gates * 64, 64), (gates * 64,), (gates * 64,)]]
+
+    def run(x, *parameters):
+        zeros = [torch.zeros(1, 64, 64) for _ in states]
+        return op(x, zeros if len(zeros) > 1 else zeros[0], parameters, True, 1, 0.0, True, False, False)[0]
+    return entry(make, run)
+
+
 ENTRIES = {
     "neg": unary(torch.neg), "abs": unary(torch.abs), "square": unary(torch.square), "exp": unary(torch.exp),
     "log": unary(torch.log, lambda: [positive(M)]), "sqrt": unary(torch.sqrt, lambda: [positive(M)]),
@@ -156,6 +171,8 @@ ENTRIES = {
     "max_pool1d": unary(lambda x: F.max_pool1d(x, 3, 2, 1), lambda: [floats(64, 256, 498)]),
     "global_max_pool": unary(lambda x: x.amax(2), lambda: [floats(64, 256, 249)]),
     "global_avg_pool": unary(lambda x: x.mean((2, 3)), lambda: [floats(64, 512, 14, 14)]),
+    "conv1d_max/text": entry(lambda: [floats(*n, low=-0.1, high=0.1) for n in [(64, 400, 300), (256, 300, 3), (256,)]], conv_max),
+    "lstm/text": recurrent(torch.lstm, 4, "h", "c"), "gru/text": recurrent(torch.gru, 3, "h"),
     "embedding": entry(lambda: [floats(20000, 64), ids(64, 200, count=20000)], lambda w, i: F.embedding(i, w)),
     "embedding/wide": entry(lambda: [floats(20000, 300), ids(25600, count=20000)], lambda w, i: F.embedding(i, w)),
     "gather/middle_dim": entry(lambda: [floats(4096, 256), ids(4096, 64, count=256)], lambda x, i: x.gather(1, i)),

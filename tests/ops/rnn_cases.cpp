@@ -104,10 +104,7 @@ OpCases rnn_cases() {
       cases.push_back(recurrent_case((is_lstm ? "lstm/" : "gru/") + std::string(name), layer, is_lstm));
       return cases.back();
     };
-    OpCase& plain = add("plain", {.steps = 4, .rows = 3, .inputs = 2, .width = 3});
-    plain.bench =
-        recurrent_case("", {.steps = 200, .rows = 64, .inputs = 64, .width = 64, .range = 0.2}, is_lstm).inputs;
-    plain.flops = 2.0 * 200 * 64 * 128 * 64 * (is_lstm ? 4 : 3);
+    add("plain", {.steps = 4, .rows = 3, .inputs = 2, .width = 3});
     add("reverse", {.steps = 3, .rows = 2, .inputs = 3, .width = 2, .reverse = true});
     add("lengths", {.steps = 4, .rows = 6, .inputs = 2, .width = 2, .lengths = true});
     add("lengths_reverse", {.steps = 4, .rows = 6, .inputs = 2, .width = 2, .reverse = true, .lengths = true});

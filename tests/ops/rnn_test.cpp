@@ -89,7 +89,7 @@ TEST(Rnn, GradientsOfOneOutputAlone) {
     }
 }
 
-TEST(Rnn, EveryNumberOfThreadsGivesTheSameBits) {
+TEST(Rnn, EveryNumberOfThreadsAgrees) {
   manual_seed(14);
   const Tensor x = randn({6, 40, 8}), lengths = randint(0, 7, {40});
   nn::LSTM lstm({.in = 8, .hidden = 160, .bidirectional = true, .batch_first = false});
