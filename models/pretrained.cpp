@@ -18,7 +18,7 @@ void load_by_name(nn::Module& model, const std::vector<Named>& tensors, const Na
         std::ranges::any_of(rules.ignored_suffixes, [&](const std::string& s) { return name.ends_with(s); }))
       continue;
     for (const auto& [from, to] : rules.renamed_suffixes)
-      if (name.ends_with(from)) name = name.substr(0, name.size() - from.size()) + to;
+      if (name.ends_with(from)) name.replace(name.size() - from.size(), from.size(), to);
     const auto own = wanted.find(name);
     const bool converts = own != wanted.end() && is_floating(own->second) && is_floating(tensor.value.dtype());
     state.push_back({name, converts ? tensor.value.to(own->second) : tensor.value});

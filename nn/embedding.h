@@ -7,8 +7,8 @@ namespace weft::nn {
 
 /// Ids [..] of i32 or i64 → [.., width]; weight [rows, width], drawn from a normal distribution of mean 0. The row
 /// `padding_idx`, where it is 0 or more, gets no gradient and is 0: at the start, after `reset_parameters` and after
-/// `init`. Writing into `weight` itself goes past that. `sparse`: the weight gets a row gradient, and optimizers step the
-/// rows that the batch named, alone (optim/optimizer.h).
+/// `init`. Writing into `weight` itself goes past that. `sparse`: the weight gets a row gradient, and optimizers step
+/// the rows that the batch named, alone (optim/optimizer.h).
 class Embedding : public Module {
  public:
   struct Options {
