@@ -73,6 +73,17 @@ TEST(Rnn, StateGoesOnAndInferenceGivesTheSame) {
   EXPECT_EQ(gru(steps.narrow(0, 3, 4), Tensor(), begin.h_n).h_n.to_vector<float>(), all.h_n.to_vector<float>());
 }
 
+/// All that comes from the first layer is dropped: the second sees zeros, in training only.
+TEST(Rnn, DropoutIsBetweenLayers) {
+  manual_seed(16);
+  nn::GRU gru({.in = 2, .hidden = 3, .layers = 2, .dropout = 1});
+  const Tensor a = randn({2, 4, 2}), b = randn({2, 4, 2});
+  EXPECT_EQ(gru(a).to_vector<float>(), gru(b).to_vector<float>());
+  EXPECT_NE(gru(a, Tensor()).h_n.select(0, 0).to_vector<float>(), gru(b, Tensor()).h_n.select(0, 0).to_vector<float>());
+  gru.eval();
+  EXPECT_NE(gru(a).to_vector<float>(), gru(b).to_vector<float>());
+}
+
 TEST(Rnn, GradientsOfOneOutputAlone) {
   manual_seed(13);
   const Tensor x = randn({3, 2, 2}, f64);
@@ -141,6 +152,27 @@ TEST(Rnn, WhatDoesNotFitIsNamed) {
 }
 
 class RnnOnDevice : public OnDevice<::testing::Test> {};
+
+/// Whole layers give the CPU's values and gradients.
+TEST_F(RnnOnDevice, LayersAgreeWithTheCpu) {
+  manual_seed(17);
+  nn::LSTM lstm({.in = 3, .hidden = 5, .layers = 2, .bidirectional = true});
+  const Tensor x = randn({4, 6, 3}), lengths = from<int64_t>({6, 2, 0, 5}, {4});
+  const auto run = [&](Device d) {
+    lstm.zero_grad();
+    lstm.to(d);
+    const nn::LSTM::Output y = lstm(x.to(d), lengths.to(d));
+    backward({y.output, y.c_n}, {ones_like(y.output), ones_like(y.c_n)});
+    std::vector<Tensor> all = {y.output, y.h_n, y.c_n};
+    for (const Named& p : lstm.parameters()) all.push_back(p.value.grad().clone());
+    return all;
+  };
+  const std::vector<Tensor> wanted = run(cpu), got = run(device);
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    const auto p = wanted[k].to_vector<float>(), q = got[k].to_vector<float>();
+    for (size_t i = 0; i < p.size(); ++i) ASSERT_NEAR(p[i], q[i], 1e-5) << k << ", " << i;
+  }
+}
 
 TEST_F(RnnOnDevice, LengthsOutOfRangeAreAFault) {
   const Tensor x = zeros({2, 3, 2}, device);
