@@ -1,7 +1,7 @@
 // A GPT that learns a text file character by character, and then writes such text.
 // Run: build/release/bin/example_char_gpt FILE. On 1.1 MB of Shakespeare the loss of held-out text falls from 4.2 to
-// about 1.9 in 500 steps of the default model (3.2 million parameters), and what it writes has words and verses.
-// Without a file it learns a few sentences of its own by heart. --help lists the options.
+// below 2.6 in the first 100 of the default model's 500 steps (3.2 million parameters). Without a file it learns a few
+// sentences of its own. --help lists the options.
 #include <weft.h>
 
 #include <CLI/CLI.hpp>

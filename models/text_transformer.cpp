@@ -10,8 +10,9 @@ namespace weft::models {
 
 TextTransformer::TextTransformer(Options o)
     : options(o),
-      embedding(add<nn::Embedding>("embedding",
-                                   {.rows = o.vocabulary, .width = o.width, .padding_idx = 0, .deviation = 0.02})),
+      embedding(add<nn::Embedding>(
+          "embedding",
+          {.rows = o.vocabulary, .width = o.width, .padding_idx = 0, .sparse = o.sparse, .deviation = 0.02})),
       positions(add<nn::LearnedPositions>("positions", {.length = o.length, .width = o.width})),
       norm(add<nn::LayerNorm>("norm", {.sizes = {o.width}})),
       fc(add<nn::Linear>("fc", {.in = o.width, .out = o.classes})) {

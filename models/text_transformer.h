@@ -13,6 +13,7 @@ struct TextTransformerOptions {
   int64_t width = 128, heads = 4, layers = 2, hidden = 256;
   double dropout = 0.1;
   int64_t classes = 1;  ///< logits of a text
+  bool sparse = false;  ///< row gradients of the embedding
 };
 
 /// Ids [N, L] with 0 for padding (on either side) → logits [N, classes]: token vectors plus positions, encoder layers

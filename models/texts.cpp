@@ -22,8 +22,8 @@ const std::vector<Entry>& table() {
        }},
       {"transformer", "two layers of attention: 2.9 million parameters", 4, 1e-3,
        [](const Options& o) -> std::unique_ptr<nn::Module> {
-         return std::make_unique<TextTransformer>(
-             TextTransformer::Options{.vocabulary = o.vocabulary, .length = o.max_length});
+         return std::make_unique<TextTransformer>(TextTransformer::Options{
+             .vocabulary = o.vocabulary, .length = o.max_length, .sparse = o.sparse_embeddings});
        }},
   };
   return entries;

@@ -127,16 +127,17 @@ void draw_kept(std::span<const int64_t> keys, int64_t head, int64_t first, doubl
                C* kept) {
   const auto threshold = static_cast<uint32_t>(p * 0x1p32);
   const auto scale = static_cast<C>(1 / (1 - p));
-  uint32_t words[4 * kQueries];
+  uint32_t words[4][kBlocks];
   static_assert(kQueries == kBlocks);
   int64_t drawn = -1;
   for (const int64_t key : keys) {
     if (key / 4 != drawn) {
       drawn = key / 4;
-      draw(state.seed, state.offset + static_cast<uint64_t>((head * ((n.keys + 3) / 4) + drawn) * n.queries + first),
-           words);
+      draw_planes(state.seed,
+                  state.offset + static_cast<uint64_t>((head * ((n.keys + 3) / 4) + drawn) * n.queries + first), words);
     }
-    for (int64_t i = 0; i < n.tile; ++i) kept[i] = words[4 * i + key % 4] >= threshold ? scale : C(0);
+    const uint32_t* const word = words[key % 4];
+    for (int64_t i = 0; i < n.tile; ++i) kept[i] = word[i] >= threshold ? scale : C(0);
     kept += n.tile;
   }
 }

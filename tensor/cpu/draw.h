@@ -8,9 +8,9 @@ namespace weft::cpu_kernels {
 /// Philox blocks at a time, one lane of a vector each; so many that their latencies overlap
 inline constexpr int64_t kBlocks = 64;
 
-/// The words of kBlocks blocks from `counter` on, in order.
-inline void draw(uint64_t seed, uint64_t counter, uint32_t* words) {
-  uint32_t c0[kBlocks], c1[kBlocks], c2[kBlocks], c3[kBlocks];
+/// The words of kBlocks blocks from `counter` on: word w of block b is words[w][b].
+inline void draw_planes(uint64_t seed, uint64_t counter, uint32_t (&words)[4][kBlocks]) {
+  auto& [c0, c1, c2, c3] = words;
   for (int64_t b = 0; b < kBlocks; ++b) {
     c0[b] = static_cast<uint32_t>(counter + static_cast<uint64_t>(b));
     c1[b] = static_cast<uint32_t>((counter + static_cast<uint64_t>(b)) >> 32);
@@ -28,12 +28,14 @@ inline void draw(uint64_t seed, uint64_t counter, uint32_t* words) {
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  for (int64_t b = 0; b < kBlocks; ++b) {
-    words[4 * b] = c0[b];
-    words[4 * b + 1] = c1[b];
-    words[4 * b + 2] = c2[b];
-    words[4 * b + 3] = c3[b];
-  }
+}
+
+/// The same in order, one block after another.
+inline void draw(uint64_t seed, uint64_t counter, uint32_t* words) {
+  uint32_t planes[4][kBlocks];
+  draw_planes(seed, counter, planes);
+  for (int64_t b = 0; b < kBlocks; ++b)
+    for (int64_t w = 0; w < 4; ++w) words[4 * b + w] = planes[w][b];
 }
 
 }  // namespace weft::cpu_kernels
