@@ -123,7 +123,9 @@ std::vector<Named> copy_of(const nn::Module& model) {
 void run(const Options& options) {
   Options o = options;
   WEFT_CHECK(o.texts.empty() || !o.load.empty(), "texts", "to judge '{}', name the weights with --load", o.texts[0]);
-  Trained trained{.name = o.model, .max_length = o.max_length};
+  Trained trained;
+  trained.name = o.model;
+  trained.max_length = o.max_length;
   if (!o.load.empty()) {
     trained = load_trained(o.load);
     o.vocabulary = trained.vocabulary.size();
