@@ -1,4 +1,4 @@
-"""The jobs cnn, lstm and transformer of `bench/train` in PyTorch, on random ids; prints one JSON line.
+"""The jobs cnn and lstm of `bench/train` in PyTorch, on random ids; prints one JSON line.
 
     python3 bench/peers/texts_torch.py --job cnn --threads 2
 
@@ -13,7 +13,7 @@ import time
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--job", choices=["cnn", "lstm", "transformer"], default="cnn")
+    p.add_argument("--job", choices=["cnn", "lstm"], default="cnn")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--batch", type=int, default=64)
     p.add_argument("--length", type=int, default=400)
