@@ -1,5 +1,5 @@
-// What results may lose for speed on devices that have something to gain by it. For the whole process; all is off at the
-// start.
+// What results may lose for speed on devices that have something to gain by it. For the whole process; all is off at
+// the start.
 #pragma once
 
 namespace weft {

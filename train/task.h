@@ -14,7 +14,8 @@ struct Task {
 
 /// Logits [n, C] and labels [n]: cross-entropy; right where the largest logit is the label's.
 extern const Task classification;
-/// Logits [n] or [n, 1] and targets [n], 0 or 1 in the logits' dtype: binary cross-entropy; right where the sign says so.
+/// Logits [n] or [n, 1] and targets [n], 0 or 1 in the logits' dtype: binary cross-entropy; right where the sign says
+/// so.
 extern const Task binary_classification;
 
 }  // namespace weft::train

@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   using namespace weft;
-  constexpr apps::Words kWords{
+  const apps::Words words{
       .program = "mnist",
       .samples = "images",
       .data =
@@ -23,12 +23,12 @@ int main(int argc, char** argv) {
   };
   mnist::Options options;
   CLI::App app("Trains a network on MNIST digits and tests it.", "mnist");
-  apps::add_options(app, options, kWords, [&](const std::string& group) {
+  apps::add_options(app, options, words, [&](const std::string& group) {
     std::vector<std::string> about;
     for (const models::Entry& entry : models::table()) about.push_back(fmt::format("{}: {}", entry.name, entry.about));
     app.add_option("--model", options.model, fmt::format("The network [{}]\n{}", options.model, fmt::join(about, "\n")))
         ->type_name("NAME")
         ->group(group);
   });
-  return apps::run_main(app, kWords, argc, argv, [&] { mnist::run(options); });
+  return apps::run_main(app, words, argc, argv, [&] { mnist::run(options); });
 }
