@@ -19,10 +19,15 @@ class Help : public CLI::Formatter {
  public:
   explicit Help(const char* program) : program_(program) { column_width(24); }
   std::string make_usage(const CLI::App* app, std::string) const override {
-    const bool texts =
-        std::ranges::any_of(app->get_options(), [](const CLI::Option* o) { return o->get_positional(); });
-    return fmt::format("Usage: ./weft {} [options]{}\n\n", program_, texts ? " [texts]" : "");
+    std::string usage = fmt::format("Usage: ./weft {} [options]", program_), about;
+    for (const CLI::Option* option : app->get_options()) {
+      if (!option->get_positional()) continue;
+      usage += fmt::format(" [{}]", option->get_name());
+      about += fmt::format("{}: {}\n", option->get_name(), option->get_description());
+    }
+    return fmt::format("{}\n{}\n", usage, about);
   }
+  std::string make_positionals(const CLI::App*) const override { return {}; }
   std::string make_group(std::string group, bool positional, std::vector<const CLI::Option*> options) const override {
     std::string text = fmt::format("{}\n", group);
     for (const CLI::Option* option : options) text += make_option(option, positional);

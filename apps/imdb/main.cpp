@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
         apps::add_number<int64_t>(app, "--max-length", o.max_length, 8, 100'000,
                                   fmt::format("Words of a review that count, its last ones [{}]", o.max_length))
             ->group(group);
-        app.add_option("texts", o.texts, "With --load: texts to be judged; - reads lines of standard input")
+        app.add_option("texts", o.texts, "with --load, what to judge; - reads lines of standard input")
             ->group(group);
       },
       [&](const std::string& group) {
