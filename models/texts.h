@@ -21,6 +21,7 @@ struct Entry {
   std::string_view about;
   int64_t usual_epochs;
   double usual_lr;  ///< the highest rate of a one-cycle schedule for AdamW
+  bool bucketed;    ///< whether batches of texts of like length are worth it: the time goes with the length
   std::unique_ptr<nn::Module> (*make)(const Options& options);
 };
 

@@ -2,6 +2,7 @@
 // and the judgement of texts.
 #include "apps/imdb/job.h"
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -87,7 +88,7 @@ void judge(const Options& o, const Trained& t, nn::Module& model, Device device)
 
 /// The reviews, encoded as the model reads them. Where there are none, those that come with Weft.
 data::Imdb read_data(const Options& o, const Trained& t) {
-  const data::TextOptions text{.vocabulary = o.vocabulary, .max_length = t.max_length, .pad_to_longest = o.bucket};
+  const data::TextOptions text{.vocabulary = o.vocabulary, .max_length = t.max_length, .pad_to_longest = *o.bucket};
   std::string folder;
   try {
     folder = data::find_imdb(o.data);
@@ -104,11 +105,11 @@ data::Imdb read_data(const Options& o, const Trained& t) {
   return data;
 }
 
-std::vector<int64_t> lengths_of(const data::TextDataset& all, const data::Subset& part) {
+/// `indices` with the shortest reviews first.
+data::Subset by_length(const data::TextDataset& all, std::vector<int64_t> indices) {
   const std::vector<int64_t> lengths = all.lengths();
-  std::vector<int64_t> own;
-  for (const int64_t i : part.indices()) own.push_back(lengths[static_cast<size_t>(i)]);
-  return own;
+  std::ranges::stable_sort(indices, {}, [&](int64_t i) { return lengths[static_cast<size_t>(i)]; });
+  return {all, std::move(indices)};
 }
 
 /// A copy of all weights, which training leaves alone.
@@ -132,6 +133,7 @@ void run(const Options& options) {
   }
   const models::texts::Entry& entry = models::texts::find(trained.name);
   if (o.epochs < 0) o.epochs = entry.usual_epochs;
+  if (!o.bucket) o.bucket = entry.bucketed;
   if (o.eval_only) o.epochs = 0;
   const double lr = o.lr > 0 ? o.lr : o.optimizer == "adamw" ? entry.usual_lr : optim::find(o.optimizer).usual_lr;
   const auto make_optimizer = optim::find(o.optimizer).make;
@@ -147,7 +149,11 @@ void run(const Options& options) {
   if (trained.weights.empty()) trained.vocabulary = data.vocabulary;
   const std::unique_ptr<nn::Module> model = make_model(trained, o.sparse_embeddings);
   model->to(device);
-  const auto [training, validation] = data::hold_out(data.train, data.train.labels(), kHeldOut, o.seed);
+  auto [train_indices, held_out] = data::hold_out(data.train.labels(), kHeldOut, o.seed);
+  const data::Subset training(data.train, std::move(train_indices));
+  // The order makes no difference to scores, and little padding is quick.
+  const data::Subset validation = by_length(data.train, std::move(held_out));
+  const data::Subset test = by_length(data.test, data::sequential(data.test.size())->indices({}));
 
   fmt::print("{}\n{} to train, {} held out   {} parameters   {}\n", data.report(), with_commas(training.size()),
              with_commas(validation.size()), with_commas(model->parameter_count()),
@@ -162,7 +168,7 @@ void run(const Options& options) {
     const auto optimizer = make_optimizer(model->parameters());
     optimizer->set_lr(lr);
     train::FitOptions fit = apps::fit_options(o, device);
-    if (o.bucket) fit.sampler = data::bucketed(lengths_of(data.train, training), {.batch = o.batch});
+    if (*o.bucket) fit.sampler = data::bucketed(data.train.lengths(training.indices()), {.batch = o.batch});
     if (o.schedule == "one-cycle")
       fit.schedule = [lr](int64_t steps) { return optim::schedule::one_cycle(lr, {.steps = steps}); };
     double best = -1;
@@ -181,7 +187,7 @@ void run(const Options& options) {
     model->load_state_dict(trained.weights);
     if (o.epochs > 1) fmt::print("epoch {} is best on the held-out reviews, and is what is tested\n", best_epoch);
   }
-  outcome.test = apps::test(o, *model, train::binary_classification, data.test, device, "test reviews");
+  outcome.test = apps::test(o, *model, train::binary_classification, test, device, "test reviews");
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   if (!o.save.empty()) {
     trained.weights = model->state_dict();

@@ -1,6 +1,7 @@
 // The IMDB job behind the command line.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ struct Options : apps::Options {
   int64_t vocabulary = 20000;
   int64_t max_length = 400;
   std::string schedule = "one-cycle";
-  bool bucket = false;
+  std::optional<bool> bucket;  ///< undefined: as the model is best served
   bool sparse_embeddings = false;
   std::vector<std::string> texts;  ///< to be classified by the weights of --load; "-": the lines of standard input
 };

@@ -42,8 +42,7 @@ int main(int argc, char** argv) {
         apps::add_number<int64_t>(app, "--max-length", o.max_length, 8, 100'000,
                                   fmt::format("Words of a review that count, its last ones [{}]", o.max_length))
             ->group(group);
-        app.add_option("texts", o.texts, "with --load, what to judge; - reads lines of standard input")
-            ->group(group);
+        app.add_option("texts", o.texts, "with --load, what to judge; - reads lines of standard input")->group(group);
       },
       [&](const std::string& group) {
         apps::add_choice(app, "--schedule", o.schedule, {"one-cycle", "constant"},
@@ -52,7 +51,8 @@ int main(int argc, char** argv) {
         app.add_flag("--sparse-embeddings", o.sparse_embeddings,
                      "Steps only the rows of words that a batch has: their moments alone decay (\"lazy\")")
             ->group(group);
-        app.add_flag("--bucket", o.bucket, "Batches of reviews of similar length: less padding")->group(group);
+        app.add_flag("--bucket,!--no-bucket", o.bucket, "Batches of reviews of like length: less padding [not for cnn]")
+            ->group(group);
       });
   return apps::run_main(app, words, argc, argv, [&] { imdb::run(o); });
 }
