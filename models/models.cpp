@@ -1,12 +1,11 @@
 // The table of models.
 #include "models/models.h"
 
-#include <fmt/ranges.h>
-
 #include "models/alexnet.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
 #include "models/mnist.h"
+#include "tensor/find_named.h"
 
 namespace weft::models {
 namespace {
@@ -35,14 +34,7 @@ const std::vector<Entry>& table() {
   return entries;
 }
 
-const Entry& find(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const Entry& entry : table()) {
-    if (entry.name == name) return entry;
-    names.push_back(entry.name);
-  }
-  fail("models", fmt::format("no model is called '{}'; there are {}", name, fmt::join(names, ", ")));
-}
+const Entry& find(std::string_view name) { return find_named(table(), name, "models", "model"); }
 
 std::unique_ptr<nn::Module> make(std::string_view name) { return find(name).make(); }
 

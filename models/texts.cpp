@@ -1,11 +1,10 @@
 // The table of models of texts.
 #include "models/texts.h"
 
-#include <fmt/ranges.h>
-
 #include "models/text_cnn.h"
 #include "models/text_lstm.h"
 #include "models/text_transformer.h"
+#include "tensor/find_named.h"
 
 namespace weft::models::texts {
 
@@ -29,13 +28,6 @@ const std::vector<Entry>& table() {
   return entries;
 }
 
-const Entry& find(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const Entry& entry : table()) {
-    if (entry.name == name) return entry;
-    names.push_back(entry.name);
-  }
-  fail("models", fmt::format("no model of texts is called '{}'; there are {}", name, fmt::join(names, ", ")));
-}
+const Entry& find(std::string_view name) { return find_named(table(), name, "models", "model of texts"); }
 
 }  // namespace weft::models::texts

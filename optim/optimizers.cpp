@@ -1,14 +1,13 @@
 // The table of optimizers.
 #include "optim/optimizers.h"
 
-#include <fmt/ranges.h>
-
 #include "optim/adadelta.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "tensor/error.h"
+#include "tensor/find_named.h"
 
 namespace weft::optim {
 namespace {
@@ -31,13 +30,6 @@ const std::vector<Entry>& table() {
   return entries;
 }
 
-const Entry& find(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const Entry& entry : table()) {
-    if (entry.name == name) return entry;
-    names.push_back(entry.name);
-  }
-  fail("optim", fmt::format("no optimizer is called '{}'; there are {}", name, fmt::join(names, ", ")));
-}
+const Entry& find(std::string_view name) { return find_named(table(), name, "optim", "optimizer"); }
 
 }  // namespace weft::optim

@@ -1,16 +1,16 @@
 // The IMDB program as a whole, on a small set of made-up reviews: what it refuses, writes, prints and repeats.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <nlohmann/json.hpp>
 
 #include "data/sample_reviews.h"
-#include "tests/data/files.h"
+#include "tests/apps/shell.h"
 
 namespace weft {
 namespace {
 
 using namespace testing_files;
+using testing_apps::Ended;
 
 /// The reviews that come with Weft as the tree of the original, several times over with a word more each time.
 void write_reviews(const std::string& folder, int times) {
@@ -23,23 +23,15 @@ void write_reviews(const std::string& folder, int times) {
     }
 }
 
-struct Ended {
-  int code;
-  std::string out, err;
-};
-
 class ImdbApp : public testing::Test {
  protected:
   ImdbApp() { write_reviews(folder_ / "aclImdb", 8); }
 
   Ended shell(const std::string& command) const {
-    const std::string script = "cd " + folder_.path() + "; unset WEFT_DATA; export WEFT_CACHE=" + (logs_ / "cache") +
-                               " https_proxy=http://127.0.0.1:9 http_proxy=http://127.0.0.1:9\n"
-                               "imdb() { " IMDB_PROGRAM " \"$@\"; }\n";
-    write(logs_ / "script", script + command);
-    const int status =
-        std::system(("bash " + (logs_ / "script") + " >" + (logs_ / "out") + " 2>" + (logs_ / "err")).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(logs_ / "out"), read(logs_ / "err")};
+    const std::string settings = "export WEFT_CACHE=" + (logs_ / "cache") +
+                                 " https_proxy=http://127.0.0.1:9 http_proxy=http://127.0.0.1:9\n"
+                                 "imdb() { " IMDB_PROGRAM " \"$@\"; }\n";
+    return testing_apps::run_script(settings + command, folder_, logs_);
   }
   Ended imdb(const std::string& options) const { return shell("imdb " + options); }
   Ended train(const std::string& options) const {

@@ -1,6 +1,5 @@
 // The MNIST program as a whole, on a small set of made-up digits: what it refuses, writes, prints and repeats.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <csignal>
@@ -8,12 +7,13 @@
 #include <random>
 
 #include "tensor/backend.h"
-#include "tests/data/files.h"
+#include "tests/apps/shell.h"
 
 namespace weft {
 namespace {
 
 using namespace testing_files;
+using testing_apps::Ended;
 
 /// Each class is a bright square in a place of its own, over noise.
 void write_digits(const std::string& folder) {
@@ -34,11 +34,6 @@ void write_digits(const std::string& folder) {
   }
 }
 
-struct Ended {
-  int code;
-  std::string out, err;
-};
-
 class MnistApp : public testing::Test {
  protected:
   MnistApp() { write_digits(at("digits")); }
@@ -48,11 +43,7 @@ class MnistApp : public testing::Test {
 
   /// A command of the shell, with `mnist` for the program and the test's folder as the working one.
   Ended shell(const std::string& command) const {
-    const std::string script = "cd " + folder_.path() + "; unset WEFT_DATA; mnist() { " MNIST_PROGRAM " \"$@\"; }\n";
-    write(logs_ / "script", script + command);
-    const int status =
-        std::system(("bash " + (logs_ / "script") + " >" + (logs_ / "out") + " 2>" + (logs_ / "err")).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(logs_ / "out"), read(logs_ / "err")};
+    return testing_apps::run_script("mnist() { " MNIST_PROGRAM " \"$@\"; }\n" + command, folder_, logs_);
   }
   Ended mnist(const std::string& options) const { return shell("mnist " + options); }
   /// A quick training run.
