@@ -77,9 +77,11 @@ TEST_F(MemoryDevice, BlocksOutliveTheirStream) {
     x = full({1000}, 3, device);
   }
   EXPECT_EQ(x.to_vector<float>()[999], 3);
+#if defined(__SANITIZE_ADDRESS__)
+  x = {};  // every block comes and goes by itself
+#else
   const int64_t system = memory::statistics(device).system;
   x = {};
-#if !defined(__SANITIZE_ADDRESS__)
   const Tensor again = full({1000}, 4, device);
   EXPECT_EQ(memory::statistics(device).system, system) << "the block went with its stream";
   EXPECT_EQ(again.to_vector<float>()[0], 4);
