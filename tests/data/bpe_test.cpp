@@ -21,7 +21,10 @@ using Pieces = std::vector<std::string_view>;
 
 const std::string kGolden = WEFT_GOLDEN_DATA "/bpe";
 
-nlohmann::json golden() { return nlohmann::json::parse(testing_files::read(kGolden + "/cases.json")); }
+const nlohmann::json& golden() {
+  static const nlohmann::json values = nlohmann::json::parse(testing_files::read(kGolden + "/cases.json"));
+  return values;
+}
 
 TEST(Pieces, FollowTheirPattern) {
   EXPECT_EQ(pieces("I'm here, 12 days"), (Pieces{"I", "'m", " here", ",", " 12", " days"}));
