@@ -109,7 +109,7 @@ TEST(Bpe, AnyBytesComeBack) {
     text.clear();
     for (uint32_t k = 0; k < b[0] % 40; ++k) {
       const uint32_t r = philox(2, i * 64 + k)[0];
-      text += i % 2 ? static_cast<char>(r) : " '\nste1 \xc3\xa9!\xe2\x80\x89"[r % 16];
+      text += i % 2 ? static_cast<char>(r) : " '\nste1 \xc3\xa9!\xe2\x80\x89"[r % 15];
     }
     EXPECT_EQ(bpe.decode(bpe.encode(text)), text);
   }
