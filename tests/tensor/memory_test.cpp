@@ -75,6 +75,7 @@ TEST_F(MemoryDevice, BlocksOutliveTheirStream) {
     const Stream other(device);
     const StreamGuard guard(other);
     x = full({1000}, 3, device);
+    other.synchronize();
   }
   EXPECT_EQ(x.to_vector<float>()[999], 3);
 #if defined(__SANITIZE_ADDRESS__)
