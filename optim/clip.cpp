@@ -22,10 +22,9 @@ void scale(std::span<const Tensor> grads, const Tensor& squares, double max_norm
 
 [[noreturn]] void fail_nonfinite(const std::vector<Named>& parameters, double norm) {
   for (const Named& p : parameters) {
-    const Tensor grad = p.value.grad();
-    if (!grad.defined()) continue;
-    if (!std::isfinite(squared_norm(std::span(&grad, 1))))
-      fail("clip_grad_norm", fmt::format("the gradient of {} {} is not finite", p.name, str(grad.sizes())));
+    const std::vector<Tensor> grads = gradients_of({p});
+    if (!std::isfinite(squared_norm(grads)))
+      fail("clip_grad_norm", fmt::format("the gradient of {} {} is not finite", p.name, str(p.value.sizes())));
   }
   fail("clip_grad_norm", fmt::format("the norm of the gradients is {}, though those here are finite", norm));
 }

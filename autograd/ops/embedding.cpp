@@ -25,7 +25,7 @@ Tensor embedding(const Tensor& weight, const Tensor& ids, int64_t padding_idx, b
   Tensor y = empty(sizes, {weight.dtype(), weight.device()});
   kernels::embedding(weight, index, y);
   Node* const node = node_of(weight);
-  const bool by_rows = sparse && node && node->leaf && node->hooks.empty();
+  const bool by_rows = sparse && node && node->leaf && node->hooks.empty() && weight.is_contiguous();
   return record("embedding", {weight}, y,
                 [leaf = by_rows ? Ref<Node>(node) : Ref<Node>(), rows, width, padding_idx,
                  index = SavedTensor(index)](const Tensor& dy) -> Grads {

@@ -9,6 +9,8 @@
 #include "models/mlp.h"
 #include "models/mnist.h"
 #include "models/models.h"
+#include "models/text_cnn.h"
+#include "models/texts.h"
 #include "tensor/random.h"
 #include "tests/expect_error.h"
 
@@ -31,6 +33,12 @@ TEST(MnistNet, SizesAndWork) {
   EXPECT_EQ(s["conv2"].output, Shape({1, 64, 24, 24}));
   EXPECT_EQ(s["flatten"].output, Shape({1, 9216}));
   EXPECT_NE(s.str().find("194,688"), std::string::npos);
+}
+
+TEST(Texts, SizesAreThoseOfTheTable) {
+  EXPECT_EQ(models::TextCnn().parameter_count(), 6'000'000 + 230'656 + 65'792 + 257);
+  for (const auto& [name, count] : {std::pair("lstm", 2'659'457), std::pair("transformer", 2'876'545)})
+    EXPECT_EQ(models::texts::find(name).make({})->parameter_count(), count) << name;
 }
 
 TEST(MnistNet, ErrorsNameTheLayer) {
