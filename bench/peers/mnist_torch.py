@@ -7,12 +7,11 @@ no loader costs anything. `samples_per_second` is the median over blocks of step
 """
 import argparse
 import gzip
-import json
 import os
-import statistics
 import struct
 import sys
-import time
+
+import measure
 
 
 # The defaults are what was best with torch 2.15 on 2 cores with AVX-512, CPU time of a step on one thread: channels-last
@@ -21,11 +20,6 @@ import time
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", help="folder with the IDX files; noise of the same shape where it is left out")
-    p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--batch", type=int, default=64)
-    p.add_argument("--steps", type=int, default=200, help="measured steps")
-    p.add_argument("--block", type=int, default=20, help="steps of one time measurement")
-    p.add_argument("--warmup", type=int, default=20, help="steps before the measurement; compiling happens here")
     p.add_argument("--lr", type=float, default=1e-3)
     p.add_argument("--channels-last", action=argparse.BooleanOptionalAction, default=True)
     p.add_argument("--compile", action=argparse.BooleanOptionalAction, default=False)
@@ -34,6 +28,7 @@ def arguments():
                    help="the second ReLU after the pool, as in our net: the same values, a quarter of the work")
     p.add_argument("--flush-denormals", action=argparse.BooleanOptionalAction, default=True)
     p.add_argument("--seed", type=int, default=0)
+    measure.add_arguments(p, steps=200, block=20, warmup=20)
     return p.parse_args()
 
 
@@ -50,12 +45,6 @@ def read_idx(folder, name):
                     f.readinto(values.numpy())  # no second copy in memory
                     return values
     sys.exit(f"mnist_torch: no {name} in {folder}")
-
-
-def peak_memory():
-    """Peak resident bytes of this process."""
-    with open("/proc/self/status") as f:
-        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
 
 
 def main(options):
@@ -93,27 +82,11 @@ def main(options):
         adam.step()
         return loss
 
-    started = time.perf_counter()
-    for i in range(options.warmup):
-        step(i)
-    warmup_seconds = time.perf_counter() - started
-    rates, cpu, done = [], time.process_time(), options.warmup
-    while done < options.warmup + options.steps:
-        started = time.perf_counter()
-        for i in range(done, done + options.block):
-            loss = step(i)
-        rates.append(options.block * options.batch / (time.perf_counter() - started))
-        done += options.block
-    cpu = (time.process_time() - cpu) / (done - options.warmup)
-    print(json.dumps({
-        "peer": "pytorch", "job": "mnist", "samples_per_second": round(statistics.median(rates), 1),
-        "min": round(min(rates), 1), "max": round(max(rates), 1), "cpu_ms_per_step": round(cpu * 1e3, 2), "peak_memory_bytes": peak_memory(),
-        "memory_after_import_bytes": IMPORTED, "warmup_seconds": round(warmup_seconds, 2), "last_loss": loss.item(),
-        "torch": torch.__version__, "python": sys.version.split()[0], "settings": vars(options)}))
+    measure.measure("mnist", step, options, IMPORTED, torch.__version__)
 
 
 if __name__ == "__main__":
     parsed = arguments()
     import torch
-    IMPORTED = peak_memory()
+    IMPORTED = measure.peak_memory()
     main(parsed)

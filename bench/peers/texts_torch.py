@@ -5,32 +5,20 @@
 The same nets, loss, optimizer and batches as ours. `samples_per_second` is the median over blocks of steps, after the warm-up.
 """
 import argparse
-import json
-import statistics
-import sys
-import time
+
+import measure
 
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--job", choices=["cnn", "lstm"], default="cnn")
-    p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--batch", type=int, default=64)
     p.add_argument("--length", type=int, default=400)
-    p.add_argument("--steps", type=int, default=20, help="measured steps")
-    p.add_argument("--block", type=int, default=4, help="steps of one time measurement")
-    p.add_argument("--warmup", type=int, default=4, help="steps before the measurement")
     p.add_argument("--sparse-embeddings", action="store_true", help="nn.Embedding(sparse=True) with SparseAdam for it")
     p.add_argument("--optimizer", choices=["fused", "foreach", "single"], default="fused", help="kind of AdamW step")
     p.add_argument("--flush-denormals", action=argparse.BooleanOptionalAction, default=True)
     p.add_argument("--seed", type=int, default=0)
+    measure.add_arguments(p, steps=20, block=4, warmup=4)
     return p.parse_args()
-
-
-def peak_memory():
-    """Peak resident bytes of this process."""
-    with open("/proc/self/status") as f:
-        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
 
 
 VOCABULARY, TEXTS = 20000, 6400
@@ -88,25 +76,11 @@ def main(options):
             optimizer.step()
         return loss
 
-    for i in range(options.warmup):
-        step(i)
-    rates, cpu, done = [], time.process_time(), options.warmup
-    while done < options.warmup + options.steps:
-        started = time.perf_counter()
-        for i in range(done, done + options.block):
-            loss = step(i)
-        rates.append(options.block * options.batch / (time.perf_counter() - started))
-        done += options.block
-    cpu = (time.process_time() - cpu) / (done - options.warmup)
-    print(json.dumps({
-        "peer": "pytorch", "job": options.job, "samples_per_second": round(statistics.median(rates), 1),
-        "min": round(min(rates), 1), "max": round(max(rates), 1), "cpu_ms_per_step": round(cpu * 1e3, 2), "peak_memory_bytes": peak_memory(),
-        "memory_after_import_bytes": IMPORTED, "last_loss": loss.item(), "torch": torch.__version__,
-        "python": sys.version.split()[0], "settings": vars(options)}))
+    measure.measure(options.job, step, options, IMPORTED, torch.__version__)
 
 
 if __name__ == "__main__":
     parsed = arguments()
     import torch
-    IMPORTED = peak_memory()
+    IMPORTED = measure.peak_memory()
     main(parsed)
